@@ -37,12 +37,12 @@ def vectors() -> dict[str, Any]:
     server = known_session(3, 2, quorum=2)
     vector = known_session(2, 1, components=2, mixing=(0.5, 0.25), noise=(2.0, 3.0))
     ring = known_session(graph="path:3", rounds=2)
-    once = known_session(2, 2, noise_kind="one-shot")
+    once = known_session(2, 2, law="one-shot")
     kept = known_session(3, 2, quorum=2, keepers=2)
-    kept_once = known_session(2, 3, components=2, noise_kind="one-shot", keepers=1)
+    kept_once = known_session(2, 3, components=2, law="one-shot", keepers=1)
     sessions = {"server": server, "vector": vector, "graph": ring, "one-shot": once}
     sessions |= {"keepers": kept, "keepers-one-shot": kept_once}
-    sessions["constant"] = known_session(2, 2, noise_kind="constant")
+    sessions["constant"] = known_session(2, 2, law="constant")
     sessions["metropolis"] = known_session(graph="path:3", rounds=2, weights="metropolis")
     counts = ((0, 0, 1), (0, 1, 2), (1, 0, 3), (1, 1, 4), (1, 2, 1), (2, 1, 1))  # agent 2 leaves itself out
     sessions["weights"] = known_session(graph="path:3", rounds=2, weights=counts)
@@ -184,7 +184,7 @@ def _played(session: Session) -> Harness:
     shape = (session.rounds, session.n) + ((session.components,) if session.components > 1 else ())
     draws = np.array([((37 * k) % 23 - 11) << 36 for k in range(int(np.prod(shape)))], dtype=object)
     draws = draws.reshape(shape)
-    if session.noise_kind == "one-shot":
+    if session.law == "one-shot":
         draws[1:] = 0
     values: Any = [0.25 + i / 8 for i in range(session.n)]
     if session.components > 1:

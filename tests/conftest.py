@@ -136,7 +136,7 @@ def play(
         coordinator=public[n] if edges is None else None,
         edges=edges,
         weights=weights,
-        noise_kind="one-shot" if one_shot else "fading",
+        law="one-shot" if one_shot else "fading",
         mixing=0.5,
         noise=1.0,
         decay=None if one_shot else 0.8,

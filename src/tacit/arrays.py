@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -31,6 +32,40 @@ def per_agent_columns(values: FloatArray, ndim: int) -> FloatArray:
     The states have `ndim` axes.
     """
     return values.reshape(values.shape + (1,) * (ndim - values.ndim))
+
+
+class ByValue:
+    """Equal if of the same class with equal fields; arrays are compared by value.
+
+    For frozen dataclasses with ``eq=False``, whose own comparison would fail on arrays.
+    """
+
+    def _compared(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, own.name) for own in fields(self) if own.compare)  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self is other or all(map(_same, self._compared(), other._compared()))
+
+    def __hash__(self) -> int:
+        return hash((type(self), *map(_hashed, self._compared())))
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return one is other or (one is not None and other is not None and bool(np.array_equal(one, other)))
+    return bool(one == other)
+
+
+def _hashed(value: Any) -> int:
+    """Arrays count by their shape: a hash must be cheap, and equal values need equal ones."""
+    if isinstance(value, np.ndarray):
+        return hash(value.shape)
+    try:
+        return hash(value)
+    except TypeError:
+        return 0
 
 
 def is_labelled(given: object) -> bool:

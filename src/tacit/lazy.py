@@ -10,6 +10,17 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
+def modules(package: str, names: tuple[str, ...]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` for a package whose public part is some of its modules."""
+
+    def load(name: str) -> object:
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return import_module(f"{package}.{name}")
+
+    return load, lambda: sorted(names)
+
+
 def exports(
     package: str, homes: Mapping[str, tuple[str, ...]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:

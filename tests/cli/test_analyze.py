@@ -11,7 +11,7 @@ import pytest
 
 PAPER = ("analyze", "--agents", 500, "--mixing", 0.8, "--noise", 10, "--decay", 0.6)
 NAMED = {
-    "epsilon", "loss", "radius", "radius_chebyshev", "variance", "rate", "rounds", "target",
+    "epsilon", "loss", "radius", "chebyshev_radius", "variance", "rate", "rounds", "target",
     "mixing", "noise", "decay",
 }  # fmt: skip
 
@@ -26,7 +26,7 @@ def test_must_show():
     )
     found = json.loads(done.stdout)
     assert found["epsilon"] == 0.15
-    assert found["radius_chebyshev"] == pytest.approx(0.894427191, abs=1e-9)
+    assert found["chebyshev_radius"] == pytest.approx(0.894427191, abs=1e-9)
     assert found["radius"] == pytest.approx(0.426457, abs=1e-6)
     assert done.stderr == ""
 
@@ -74,7 +74,7 @@ def test_what_people_read_is_never_too_small(answer, run):
         for name in ("epsilon", "loss", "radius", "Chebyshev", "rate"):
             if f" {name} " in line:
                 rows[name] = float(line.split(f" {name} ")[1].split()[0])
-    keys = {"Chebyshev": "radius_chebyshev"}
+    keys = {"Chebyshev": "chebyshev_radius"}
     assert set(rows) == {"epsilon", "loss", "radius", "Chebyshev", "rate"}
     for name, shown in rows.items():
         true = found[keys.get(name, name)]
@@ -94,7 +94,7 @@ def test_a_finite_run_may_fade_faster_than_states_forget(answer, run):
 def test_one_shot_noise(answer, run):
     words = ("analyze", "--agents", 5, "--mixing", 0.5, "--noise", 4, "--one-shot")
     found = answer(*words)
-    assert (found["epsilon"], found["decay"], found["noise_kind"]) == (0.25, None, "one-shot")
+    assert (found["epsilon"], found["decay"], found["law"]) == (0.25, None, "one-shot")
     assert "one-shot noise: mixing 0.5, noise 4" in run(*words).output
     assert "has no decay: leave it out" in run(*words, "--decay", 0.9, code=2).stderr
 

@@ -26,7 +26,7 @@ def test_a_design_answers_what_analysis_asks(answer):
     made = answer(*ASKED, "--epsilon", 0.15)
     words = [f"--{name}={made[name]!r}" for name in ("mixing", "noise", "decay")]
     found = answer("analyze", "--agents", 500, *words)
-    same = ("epsilon", "loss", "radius", "radius_chebyshev", "variance", "rate", "rounds", "target")
+    same = ("epsilon", "loss", "radius", "chebyshev_radius", "variance", "rate", "rounds", "target")
     assert {name: found[name] for name in same} == {name: made[name] for name in same}
 
 

@@ -21,11 +21,11 @@ FIGURES = {
     "tail": ("--agents", 2, "--rounds", 2, "--failure-probability", "0.1,1e-9"),
 }
 COLUMNS = {
-    "tradeoff": {"decay", "epsilon", "radius", "radius_chebyshev"},
-    "radius": {"agents", "epsilon", "radius", "one_shot", "radius_chebyshev"},
+    "tradeoff": {"decay", "epsilon", "radius", "chebyshev_radius"},
+    "radius": {"agents", "epsilon", "radius", "one_shot", "chebyshev_radius"},
     "smoothness": {"mixing", "deviation", "radius_50_agents"},
     "trajectories": {"round", "deviation", "spread", "radius_0.5", "radius_0.05"},
-    "chebyshev": {"agents", "failure_probability", "radius", "radius_chebyshev"},
+    "chebyshev": {"agents", "failure_probability", "radius", "chebyshev_radius"},
     "graph": {"round", "lowest", "highest"},
     "belief": {"round", "mean", "low", "high", "learned", "promised", "epsilon"},
     "convergence": {"graph", "round", "rate", "exact", "measured"},
@@ -44,9 +44,9 @@ def test_the_table_of_the_paper(answer):
     q = table["decay"]
     assert q.tolist() == [0.25, 0.6, 0.95]
     assert table["epsilon"] == pytest.approx(q / (10 * (q - 0.2)))
-    assert table["radius_chebyshev"] == pytest.approx(10 * np.sqrt(2 * 0.64 / 500 / (0.5 * (1 - q**2))))
+    assert table["chebyshev_radius"] == pytest.approx(10 * np.sqrt(2 * 0.64 / 500 / (0.5 * (1 - q**2))))
     assert table["radius"][1] == pytest.approx(0.426457, abs=1e-6)
-    assert (table["radius"] < table["radius_chebyshev"] / 2).all()
+    assert (table["radius"] < table["chebyshev_radius"] / 2).all()
 
 
 def test_the_default_table_is_even(answer):
@@ -93,7 +93,7 @@ def test_shown_promises_round_up(run, answer):
     found = answer(*words)["table"]
     rows = [line.split() for line in run(*words, "--table").output.splitlines()[1:]]
     for place, row in enumerate(rows):
-        for name, cell in zip(("decay", "epsilon", "radius", "radius_chebyshev"), row, strict=True):
+        for name, cell in zip(("decay", "epsilon", "radius", "chebyshev_radius"), row, strict=True):
             assert float(cell) >= found[name][place]
 
 

@@ -82,7 +82,7 @@ def test_every_option_reaches_the_file(run):
         *("--address", "agent-2=wss://192.0.2.7:7447"),
     )
     session = read_session("p.toml")
-    assert (session.name, session.topology, session.noise_kind, session.rounds) == (
+    assert (session.name, session.topology, session.law, session.rounds) == (
         "pumps",
         "graph",
         "one-shot",

@@ -13,8 +13,8 @@ from tacit.simulation import load_sweep
 
 GRID = ("sweep", "--mixing", "0.5,0.8", "--epsilon", "1,2", "--runs", 20, "--rounds", 5)
 KEYS = {
-    "agents", "mixing", "epsilon", "noise_kind", "noise", "decay", "epsilon_rounds", "epsilon_endless",
-    "variance", "radius", "radius_chebyshev", "measured_deviation", "measured_quantile", "outside_radius",
+    "agents", "mixing", "epsilon", "law", "noise", "decay", "epsilon_rounds", "epsilon_endless",
+    "variance", "radius", "chebyshev_radius", "measured_deviation", "measured_quantile", "outside_radius",
     "disagreement",
 }  # fmt: skip
 
@@ -69,7 +69,7 @@ def test_the_table(run):
 def test_graphs_and_both_kinds_of_noise(answer):
     words = ("--graph", "ring:5,karate", "--mixing", 0.5, "--epsilon", 1, "--noise-kind", "fading,one-shot")
     found = answer("sweep", *words, "--runs", 3, "--rounds", 3)
-    assert [(c["graph"], c["noise_kind"]) for c in found["cells"]] == [
+    assert [(c["graph"], c["law"]) for c in found["cells"]] == [
         ("ring:5", "fading"), ("ring:5", "one-shot"), ("karate", "fading"), ("karate", "one-shot"),
     ]  # fmt: skip
     assert found["cells"][1]["decay"] is None

@@ -226,7 +226,8 @@ def test_what_programs_read(found):
             "name", "title", "source", "needs", "guarantee", "settings", "rounds", "error", "error_quantile",
             "error_standard_error", "agent_standard_error", "attack_standard_error", "bias_standard_error",
             "error_closed_form", "radius", "bias", "agent_error", "agreed_after",
-            "disagreement", "messages", "bytes", "attack_error", "privacy", "least_error", "times_least",
+            "disagreement", "messages", "bytes", "attack_error", "privacy", "least_error",
+            "times_least_deviation",
         }  # fmt: skip
         assert set(row["guarantee"]) == {"kind", "against", "epsilon", "delta", "worst", "by_distance"}
     assert answer["keepers"] == 2
@@ -238,12 +239,12 @@ def test_what_programs_read(found):
 def test_no_private_method_beats_the_least_error(found):
     for row in found.rows:
         if row.guarantee.kind in ("pure", "one honest keeper"):
-            assert row.times_least >= 2**0.5 * (1 - 1e-9)  # Laplace noise is at best √2 times it
+            assert row.times_least_deviation >= 2**0.5 * (1 - 1e-9)  # Laplace noise is at best √2 times it
         else:
-            assert row.least_error is row.times_least is None
+            assert row.least_error is row.times_least_deviation is None
     case = found.case
     for name in ("one-shot", "server-one-shot"):
-        assert found.row(name).times_least == pytest.approx(2**0.5)
+        assert found.row(name).times_least_deviation == pytest.approx(2**0.5)
     assert found.row("one-shot").least_error == pytest.approx(1 / (case.epsilon * case.graph.n**0.5))
 
 

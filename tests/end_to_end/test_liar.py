@@ -150,7 +150,7 @@ def worst(view, adjacency=1.0):
 
 
 def lied_to(crew, kind, seed):
-    made = crew(agents=3, rounds=ROUNDS, pace=0.0, noise_kind=kind, decay=0.8 if kind == "fading" else None)
+    made = crew(agents=3, rounds=ROUNDS, pace=0.0, law=kind, decay=0.8 if kind == "fading" else None)
     for name in made.names:
         made.with_options(name, "--transcript", str(made.run.path(name, "transcript")))
         made.run.start(name)

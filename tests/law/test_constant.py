@@ -69,7 +69,7 @@ def test_the_engine_does_what_the_reference_does(mechanism):
     fast = simulate(mechanism, VALUES, 8, runs=2, seed=3, record=Record(everything=True))
     slow = reference(mechanism, VALUES, SimulatedNoise(3).draw(mechanism.law, 8, 5, run=1))
     np.testing.assert_allclose(fast["theta"].values[1], slow.theta, rtol=1e-12)
-    assert (fast.attrs["noise_kind"], "decay" in fast) == ("constant", False)
+    assert (fast.attrs["law"], "decay" in fast) == ("constant", False)
 
 
 @pytest.mark.parametrize("mechanism", [SERVER, GRAPH], ids=["server", "graph"])
@@ -95,7 +95,7 @@ def test_the_auditor_examines_it():
 
 @pytest.mark.parametrize("graph", [None, "ring:4"])
 def test_a_session_runs(graph):
-    session = known_session(4, 3, graph=graph, noise_kind="constant")
+    session = known_session(4, 3, graph=graph, law="constant")
     assert session.decay is None
     assert type(session).decode(session.encode()).id == session.id
     harness = Harness(session, [0.2, 0.4, 0.6, 0.8], ScriptedNoise(np.arange(12).reshape(3, 4) * 1000))
@@ -112,7 +112,7 @@ def invoke(*words, code=0):
 def test_the_command_line_has_it():
     given = ("--agents", 5, "--mixing", 0.8, "--noise", 10, "--law", "constant", "--rounds", 6, "--json")
     made = json.loads(invoke("analyze", *given).stdout)
-    assert (made["noise_kind"], made["decay"]) == ("constant", None)
+    assert (made["law"], made["decay"]) == ("constant", None)
     assert made["epsilon"] == pytest.approx(privacy.epsilon(LAW, 6))
     ran = json.loads(invoke("simulate", *given, "--runs", 5).stdout)
     assert ran
@@ -139,7 +139,7 @@ def test_a_session_can_be_drafted_with_it(tmp_path):
     )
     asked = {"low": 0.0, "high": 1.0, "loss": 1.0, "law": Constant}
     made = draft("s", roster, Question(**asked, rounds=5, tolerance=0.5), anyway=True)
-    assert (made.noise_kind, made.decay) == ("constant", None)
+    assert (made.law, made.decay) == ("constant", None)
     assert made.promise().loss <= 1.0
     with pytest.raises(LawError, match="Give a number of rounds"):
         draft("s", roster, Question(**asked))

@@ -98,14 +98,14 @@ def test_it_is_simulated_as_the_reference_does(mechanism):
     noise = SimulatedNoise(3).draw(mechanism.law, 6, 4, run=1)
     slow = reference(mechanism, VALUES, noise)
     np.testing.assert_allclose(fast["theta"].values[1], slow.theta, rtol=1e-12)
-    assert fast.attrs["noise_kind"] == "quadratic"
+    assert fast.attrs["law"] == "quadratic"
 
 
 @pytest.mark.parametrize("mechanism", [SERVER, GRAPH], ids=["server", "graph"])
 def test_what_is_promised_holds_for_what_is_simulated(mechanism):
     """Fixed seed."""
     made = analyze(mechanism, rounds=6, spread=1.0, failure_probability=0.1)
-    assert made.as_dict()["noise_kind"] == "quadratic"
+    assert made.as_dict()["law"] == "quadratic"
     end = simulate(mechanism, VALUES, 6, runs=4000, seed=5)["theta"].values[:, -1]
     off = np.abs(end - accuracy.target(mechanism, VALUES)).max(axis=1)
     assert np.mean(off > made.radius) <= 0.1 + SLACK
@@ -134,7 +134,7 @@ def test_transcript_folders_know_its_name(tmp_path):
 
 def session_of(keys, kind="quadratic", further=(), law=LAW):
     agents = ["a0", "a1", "a2"]
-    own = {"noise_kind": kind, "mixing": 0.6, "noise": 4.0, "decay": None, "further": further}
+    own = {"law": kind, "mixing": 0.6, "noise": 4.0, "decay": None, "further": further}
     return small_session(keys, agents, lattice=Lattice.fitting(law, 4, 0, 10), **own)
 
 
@@ -179,7 +179,7 @@ def test_a_networked_session_runs_from_its_file_and_is_sound(tmp_path, law, furt
     assert verdict.sound, [str(finding) for finding in verdict.findings]
 
 
-WITH_RATE = {"noise_kind": "harmonic", "decay": None, "further": (("rate", 0.5),)}
+WITH_RATE = {"law": "harmonic", "decay": None, "further": (("rate", 0.5),)}
 
 
 @pytest.mark.parametrize(
@@ -226,7 +226,7 @@ def test_parameters_of_its_own_are_asked_for_and_no_others(tmp_path):
             Question(**asked, parameters=wrong)
     assert Question(**asked, parameters={"rate": 0.5}).mechanism().law == Harmonic(0.5, 1.0, 0.5)
     call = {"rounds": 2, "runs": 2, "path": tmp_path / "s"}
-    grid = {"agents": 3, "mixing": 0.5, "noise": 1.0, "noise_kind": "harmonic"}
+    grid = {"agents": 3, "mixing": 0.5, "noise": 1.0, "law": "harmonic"}
     with pytest.raises(ParameterError, match="needs rate"):
         sweep(grid, **call)
     assert sweep(grid | {"rate": [0.1, 0.2]}, **call)["radius"].shape == (1, 1, 1, 1, 2)
@@ -253,7 +253,7 @@ def test_a_law_of_an_installed_package_is_found_by_its_name(tmp_path, monkeypatc
     monkeypatch.syspath_prepend(tmp_path)
     words = "analyze --agents 3 --mixing 0.5 --noise 2 --rounds 3 --json --law cubic-of-a-package"
     found = CliRunner().invoke(main, words.split())
-    assert json.loads(found.output)["noise_kind"] == "cubic-of-a-package"
+    assert json.loads(found.output)["law"] == "cubic-of-a-package"
     with pytest.raises(LawError, match="must be a law of this name"):
         named("other")
 
@@ -318,7 +318,7 @@ def test_the_command_line_takes_its_parameters(tmp_path):
     given = f"{SIZE} --noise 4 --parameter rate=0.5"
     told = json.loads(run_cli(f"analyze {given} --rounds 4 --json").stdout)
     assert told["epsilon"] == privacy.epsilon(Harmonic(0.6, 4.0, 0.5), 4)
-    assert (told["noise_kind"], told["rate"]) == ("harmonic", 0.5)
+    assert (told["law"], told["rate"]) == ("harmonic", 0.5)
     each = run_cli(f"analyze {SIZE} --noise 4 --parameter rate=0.5,0.2,0.5 --rounds 4 --json")
     assert json.loads(each.stdout)["epsilon"] == told["epsilon"]
     ran = run_cli(f"simulate {given} --rounds 4 --runs 5 --out {tmp_path / 'r.nc'}")

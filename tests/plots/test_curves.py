@@ -11,9 +11,9 @@ def test_tradeoff_is_what_the_lemmas_say():
     data = curves.tradeoff(agents=7, sigma=0.6, c=3.0, failure_probability=0.1, q=[0.9, 0.5])
     assert data.q.tolist() == [0.5, 0.9]
     assert data.epsilon == pytest.approx(data.q / (3 * (data.q - 0.4)))
-    assert data.radius_chebyshev == pytest.approx(3 * np.sqrt(2 * 0.36 / 7 / (0.1 * (1 - data.q**2))))
-    assert (data.radius < data.radius_chebyshev).all()
-    assert set(data.table()) == {"decay", "epsilon", "radius", "radius_chebyshev"}
+    assert data.chebyshev_radius == pytest.approx(3 * np.sqrt(2 * 0.36 / 7 / (0.1 * (1 - data.q**2))))
+    assert (data.radius < data.chebyshev_radius).all()
+    assert set(data.table()) == {"decay", "epsilon", "radius", "chebyshev_radius"}
 
 
 @pytest.mark.parametrize("sigma", [0.01, 0.5, 0.8, 0.99])
@@ -41,7 +41,7 @@ def test_the_radius_falls_with_epsilon_and_with_the_root_of_agents():
     assert data.radius[:, 0] == pytest.approx(10 * data.radius[:, 1])
     assert data.radius[0] / data.radius[1] == pytest.approx(2, rel=0.01)
     assert (data.one_shot < data.radius).all()
-    assert (data.radius < data.radius_chebyshev).all()
+    assert (data.radius < data.chebyshev_radius).all()
     table = data.table()
     assert table["agents"].tolist() == [100, 100, 400, 400]
     assert table["epsilon"].tolist() == [0.1, 1.0, 0.1, 1.0]

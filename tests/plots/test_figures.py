@@ -44,7 +44,7 @@ RADIUS = curves.RadiusCurves(
     epsilon=np.array([0.1, 1.0]),
     radius=np.array([[2.0, 0.2], [1.0, 0.1]]),
     one_shot=np.array([[1.0, 0.1], [0.5, 0.05]]),
-    radius_chebyshev=np.array([[9.0, 0.9], [4.0, 0.4]]),
+    chebyshev_radius=np.array([[9.0, 0.9], [4.0, 0.4]]),
 )
 SMOOTHNESS = curves.Smoothness((5,), 0.05, np.array([0.1, 0.5]), np.array([5.0, 2.0]), np.array([[4.9, 1.9]]))
 
@@ -229,7 +229,7 @@ def test_the_tradeoff_shows_both_radii():
     above, below = FIGURES["tradeoff"]().axes
     assert has_line(above, Q, TRADEOFF.epsilon)
     assert has_line(below, Q, TRADEOFF.radius)
-    assert has_line(below, Q, TRADEOFF.radius_chebyshev)
+    assert has_line(below, Q, TRADEOFF.chebyshev_radius)
 
 
 def test_curves_in_one_picture_differ_without_colour():
@@ -362,7 +362,7 @@ assert "matplotlib.pyplot" not in sys.modules
 
 def test_both_radii_are_drawn_for_every_number_of_agents():
     axes = FIGURES["chebyshev"]().axes[0]
-    for row in (*BOUNDS.radius, *BOUNDS.radius_chebyshev):
+    for row in (*BOUNDS.radius, *BOUNDS.chebyshev_radius):
         assert has_line(axes, BOUNDS.failure_probability, row)
     told = [text.get_text() for text in axes.texts]
     assert sorted(words for words in told if "×" in words) == ["3.0 ×", "4.0 ×"]  # of the lowest curve

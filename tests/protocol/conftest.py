@@ -24,7 +24,7 @@ def draws_for(session, seed=1):
     rng = np.random.default_rng(seed)
     shape = (session.rounds, session.n, *([] if session.components == 1 else [session.components]))
     draws = np.zeros(shape, dtype=object)
-    for u in range(session.rounds if session.noise_kind == "fading" else 1):
+    for u in range(session.rounds if session.law == "fading" else 1):
         for i in range(session.n):
             scale = session.lattice_agent(i).draw_scale(u)
             part = np.rint(rng.laplace(scale=scale, size=shape[2:] or None))

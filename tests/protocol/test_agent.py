@@ -182,7 +182,7 @@ def test_asked_a_thousand_times_it_repeats_the_very_same_bytes(alone):
 def test_resumed_anywhere_it_stands_where_it_stood(state_of):
     """After every event of a run, a machine made from its records goes on as the first one does."""
     for kind in ("fading", "one-shot"):
-        session = known_session(3, 3, noise_kind=kind, components=2)
+        session = known_session(3, 3, law=kind, components=2)
         events = ["start", "ask 0", "noise 0", "feed 0", "noise 1", "feed 1", "noise 2", "feed 2"]
         for cut in range(1, len(events)):
             lives = [Alone(session, value=[0.25, 0.5]), Alone(session, value=[0.25, 0.5])]
@@ -236,7 +236,7 @@ def test_a_late_agent_follows_what_it_missed_without_speaking(alone):
 
 
 def test_a_late_agent_with_one_shot_noise_draws_it_and_follows():
-    alone = Alone(known_session(3, 6, noise_kind="one-shot"))
+    alone = Alone(known_session(3, 6, law="one-shot"))
     alone(Start())
     frames = [alone.feedback(t) for t in range(3)]
     for frame in reversed(frames):
@@ -676,7 +676,7 @@ def require_disputed(alone, step, t):
 @pytest.mark.parametrize("kind", ["fading", "one-shot"])
 def test_one_that_is_said_to_have_spoken_and_has_not_goes_no_further(kind):
     """The coordinator may lie. Or another process has the key: what this one drew would be a second draw."""
-    alone = Alone(known_session(noise_kind=kind, rounds=6))
+    alone = Alone(known_session(law=kind, rounds=6))
     alone(Start())
     require_disputed(alone, alone.feed(0, used=(0, 1)), 0)
     assert alone.agent.update == 0
@@ -691,7 +691,7 @@ def test_one_that_catches_up_and_was_named_on_the_way_goes_no_further(alone):
 
 def test_one_shot_noise_is_not_drawn_where_a_later_round_names_it():
     """A shadow is drawn before feedback is applied in turn: so any that names this agent counts."""
-    alone = Alone(known_session(noise_kind="one-shot", rounds=30))
+    alone = Alone(known_session(law="one-shot", rounds=30))
     alone(Start())
     for t in range(20):
         alone.feedback(t)

@@ -11,9 +11,9 @@ from tacit.testing import Harness, Point, known_session
 PATIENT = Deadlines(round=1e6, start=1e6, repeat=1)
 SESSIONS = {
     "server": known_session(2, 3, deadlines=PATIENT),
-    "server, one-shot, vectors": known_session(2, 3, noise_kind="one-shot", components=2, deadlines=PATIENT),
+    "server, one-shot, vectors": known_session(2, 3, law="one-shot", components=2, deadlines=PATIENT),
     "graph": known_session(graph="path:3", rounds=3, deadlines=PATIENT),
-    "graph, one-shot": known_session(graph="path:2", rounds=3, noise_kind="one-shot", deadlines=PATIENT),
+    "graph, one-shot": known_session(graph="path:2", rounds=3, law="one-shot", deadlines=PATIENT),
 }
 
 

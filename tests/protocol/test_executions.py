@@ -13,10 +13,10 @@ LOSSY = Faults(loss=0.2, duplication=0.2, delay=(0.0, 0.8))
 
 
 @pytest.mark.parametrize("components", [1, 3])
-@pytest.mark.parametrize("noise_kind", KINDS)
+@pytest.mark.parametrize("law", KINDS)
 @pytest.mark.parametrize("graph", TOPOLOGIES)
-def test_a_run_is_the_mechanisms_own_execution(play, equals_the_mechanism, graph, noise_kind, components):
-    session = known_session(4, 5, graph=graph, noise_kind=noise_kind, components=components)
+def test_a_run_is_the_mechanisms_own_execution(play, equals_the_mechanism, graph, law, components):
+    session = known_session(4, 5, graph=graph, law=law, components=components)
     harness = play(session)
     harness.start()
     assert harness.run(Harness.finished)
@@ -25,9 +25,9 @@ def test_a_run_is_the_mechanisms_own_execution(play, equals_the_mechanism, graph
 
 
 @pytest.mark.parametrize("weights", ["metropolis", ((0, 0, 1), (0, 1, 2), (1, 0, 5), (1, 2, 1), (2, 1, 3))])
-@pytest.mark.parametrize("noise_kind", KINDS)
-def test_peers_count_messages_as_the_weights_say(play, equals_the_mechanism, weights, noise_kind):
-    session = known_session(rounds=5, graph="path:3", noise_kind=noise_kind, weights=weights)
+@pytest.mark.parametrize("law", KINDS)
+def test_peers_count_messages_as_the_weights_say(play, equals_the_mechanism, weights, law):
+    session = known_session(rounds=5, graph="path:3", law=law, weights=weights)
     harness = play(session)
     harness.start()
     assert harness.run(Harness.finished)
@@ -37,10 +37,10 @@ def test_peers_count_messages_as_the_weights_say(play, equals_the_mechanism, wei
 
 
 @pytest.mark.parametrize("graph", [None, "ring:4"])
-@pytest.mark.parametrize("noise_kind", KINDS)
-def test_each_agent_may_have_its_own_parameters(play, equals_the_mechanism, graph, noise_kind):
+@pytest.mark.parametrize("law", KINDS)
+def test_each_agent_may_have_its_own_parameters(play, equals_the_mechanism, graph, law):
     session = known_session(
-        4, 5, graph=graph, noise_kind=noise_kind,
+        4, 5, graph=graph, law=law,
         mixing=(0.3, 0.4, 0.5, 0.9), noise=(1.0, 2.0, 30.0, 0.1), decay=(0.9, 0.8, 0.95, 0.5),
     )  # fmt: skip
     harness = play(session)
@@ -66,11 +66,11 @@ def test_loss_duplication_delay_and_reordering_change_nothing(
 
 
 @pytest.mark.parametrize("graph", [None, "ring:4"])
-@pytest.mark.parametrize("noise_kind", KINDS)
-def test_restarts_change_nothing_if_nobody_is_given_up(play, equals_the_mechanism, graph, noise_kind):
+@pytest.mark.parametrize("law", KINDS)
+def test_restarts_change_nothing_if_nobody_is_given_up(play, equals_the_mechanism, graph, law):
     """Everyone is killed again and again, and goes on from its ledger."""
     deadlines = Deadlines(round=1e6, start=1e6, repeat=1)
-    session = known_session(4, 5, graph=graph, noise_kind=noise_kind, deadlines=deadlines)
+    session = known_session(4, 5, graph=graph, law=law, deadlines=deadlines)
     harness = play(session, faults=LOSSY, liveliness=False, fresh=False)
     harness.start()
     for turn in range(60):

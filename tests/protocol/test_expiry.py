@@ -21,7 +21,7 @@ from tacit.testing import Faults, Harness, ScriptedNoise, known_key, known_sessi
 DEADLINES = Deadlines(round=5, start=10, repeat=1)
 SESSIONS = {
     "server": known_session(3, 5, deadlines=DEADLINES),
-    "one-shot": known_session(3, 5, deadlines=DEADLINES, noise_kind="one-shot"),
+    "one-shot": known_session(3, 5, deadlines=DEADLINES, law="one-shot"),
     "graph": known_session(graph="path:3", rounds=5, deadlines=DEADLINES),
 }
 

@@ -75,13 +75,13 @@ def reference(session, values, draws, used):
 
 CASES = [
     {},
-    {"noise_kind": "one-shot"},
-    {"noise_kind": "constant"},
+    {"law": "one-shot"},
+    {"law": "constant"},
     {"components": 2},
     {"components": 7},
     {"mixing": (0.5, 0.25, 0.75)},
     {"keepers": 1},
-    {"keepers": 3, "noise_kind": "one-shot", "components": 6},
+    {"keepers": 3, "law": "one-shot", "components": 6},
 ]
 
 
@@ -89,7 +89,7 @@ CASES = [
 def test_a_session_computes_what_the_mechanism_does(play, script, more):
     about = session(**more)
     draws, values = script(about, 1)
-    if about.noise_kind == "constant":
+    if about.law == "constant":
         draws[1:] = draws[0]
     harness = play(about, seed=1)
     harness.noise._draws = draws
@@ -121,7 +121,7 @@ def test_an_agent_that_is_away_is_not_in_the_sum(play, script):
 
 
 def test_an_agent_without_a_share_follows_a_one_shot_session(play, script):
-    about = session(noise_kind="one-shot")
+    about = session(law="one-shot")
     draws, values = script(about, 1)
     harness = play(about, seed=1)
     harness.start(*(n for n in harness.numbers if n != 2))
@@ -241,7 +241,7 @@ def test_a_set_has_every_agent_once(alone):
 
 
 def test_one_shot_is_opened_once():
-    alone = Alone(session(noise_kind="one-shot"))
+    alone = Alone(session(law="one-shot"))
     alone.keys(0, 1, 2)
     assert openings(alone.say(COORDINATOR, alone.closing((0, 1, 2))))
     assert alone.keeper.phase is KeeperPhase.SERVING
@@ -320,7 +320,7 @@ def test_a_key_that_is_gone_is_refused_and_never_made_anew(play, kind):
 
 @pytest.mark.parametrize("kind", ["fading", "one-shot"])
 def test_keys_are_erased_after_the_end_and_the_session_stays_ended(play, kind):
-    harness = play(session(noise_kind=kind))
+    harness = play(session(law=kind))
     harness.start()
     assert harness.run(Harness.finished)
     for number in (*range(3), 3, 4):
@@ -513,7 +513,7 @@ def test_an_agent_that_would_add_neither_masks_nor_noise_is_not_made():
 
 
 def test_masked_numbers_have_room_for_every_honest_sum_and_40_bits_more():
-    for about in (session(), session(noise_kind="one-shot"), session(agents=200, rounds=40, quorum=2)):
+    for about in (session(), session(law="one-shot"), session(agents=200, rounds=40, quorum=2)):
         most = max(about.sum_limits)
         assert 2 ** (8 * about.mask_bytes - 1) >= most * 2**40
         assert most >= about.n * (

@@ -13,9 +13,7 @@ from tacit.testing import known_session
 def killed(play, kills, *, kind):
     """Play sessions until so many kills have happened; return how many, by node."""
     rng, struck = random.Random(kills), Counter()
-    session = known_session(
-        3, 4, keepers=2, quorum=2, start=2, noise_kind=kind, deadlines=Deadlines(5, 10, 1)
-    )
+    session = known_session(3, 4, keepers=2, quorum=2, start=2, law=kind, deadlines=Deadlines(5, 10, 1))
 
     def crash(number, _point):
         if rng.random() < 0.005:  # rare enough that restarts do not make more traffic than they lose

@@ -104,11 +104,11 @@ def hold(prey, other):
 
 
 SERVER = {
-    kind: known_session(3, ROUNDS, noise_kind=kind, components=2, mixing=0.3, decay=0.8, quorum=1)
+    kind: known_session(3, ROUNDS, law=kind, components=2, mixing=0.3, decay=0.8, quorum=1)
     for kind in ("fading", "one-shot")
 }
 GRAPH = {
-    kind: known_session(graph="path:3", rounds=ROUNDS, noise_kind=kind, components=2, mixing=0.3, decay=0.8)
+    kind: known_session(graph="path:3", rounds=ROUNDS, law=kind, components=2, mixing=0.3, decay=0.8)
     for kind in ("fading", "one-shot")
 }
 EDGE = st.sampled_from([0.0, 0.5, 1.0])

@@ -301,7 +301,7 @@ def test_a_newcomer_does_not_wait_for_ever_for_a_dead_neighbour(middle):
 
 
 def test_with_one_shot_noise_it_speaks_once_before_it_follows():
-    middle = Middle(known_session(graph="path:3", rounds=6, noise_kind="one-shot"))
+    middle = Middle(known_session(graph="path:3", rounds=6, law="one-shot"))
     middle(Start())
     for sender in (0, 2):
         middle.report(sender, 3)
@@ -523,11 +523,11 @@ def test_greetings_do_not_echo(middle):
     assert Step() == middle.hear(0, Present(0))
 
 
-@pytest.mark.parametrize("noise_kind", ["fading", "one-shot"])
-def test_a_partition_heals(play, noise_kind):
+@pytest.mark.parametrize("law", ["fading", "one-shot"])
+def test_a_partition_heals(play, law):
     """Two halves of a ring cannot hear each other for a while; then everyone finishes, nobody pays twice."""
     deadlines = Deadlines(round=5, start=20, repeat=1)
-    session = known_session(graph="ring:6", rounds=8, noise_kind=noise_kind, deadlines=deadlines)
+    session = known_session(graph="ring:6", rounds=8, law=law, deadlines=deadlines)
     harness = play(session)
     harness.start()
     harness.run(lambda h: h.private_machine(0).update == 2)

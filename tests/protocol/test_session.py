@@ -27,7 +27,7 @@ def test_the_id_is_this_on_every_machine():
 
 
 def test_the_encoding_is_what_the_docstring_says():
-    session = known_session(graph="path:3", noise_kind="one-shot", noise=(1.0, 2.0, 3.0))
+    session = known_session(graph="path:3", law="one-shot", noise=(1.0, 2.0, 3.0))
     assert msgspec.msgpack.decode(session.encode()) == [
         "tacit session", 2, "known", [[f"agent-{i}", public(i)] for i in range(3)], None, [[0, 1], [1, 2]],
         "one-shot", 0.5, [1.0, 2.0, 3.0], None, 4,
@@ -38,9 +38,9 @@ def test_the_encoding_is_what_the_docstring_says():
 
 
 @pytest.mark.parametrize("graph", [None, "ring:4"])
-@pytest.mark.parametrize("noise_kind", ["fading", "one-shot"])
-def test_reading_gives_the_same_session(graph, noise_kind):
-    session = known_session(4, graph=graph, noise_kind=noise_kind, components=3)
+@pytest.mark.parametrize("law", ["fading", "one-shot"])
+def test_reading_gives_the_same_session(graph, law):
+    session = known_session(4, graph=graph, law=law, components=3)
     again = Session.decode(session.encode())
     assert again == session
     assert again.id == session.id
@@ -107,9 +107,9 @@ WRONG = [
     ({"coordinator": public(0)}, "agent-0 has the key of the coordinator"),
     ({"roster": (Member("a", public(0)), Member("A", public(1)))}, "names must differ, also in lower case"),
     ({"roster": (Member("a", public(0)), Member("b", public(0)))}, "b has the key of a"),
-    ({"noise_kind": "none"}, "must be one of fading, one-shot, constant"),
+    ({"law": "none"}, "must be one of fading, one-shot, constant"),
     ({"decay": None}, "decay must be given with fading noise"),
-    ({"noise_kind": "one-shot"}, "decay must be left out with one-shot noise"),
+    ({"law": "one-shot"}, "decay must be left out with one-shot noise"),
     ({"mixing": 1.0}, r"mixing \(sigma\) must be in \(0, 1\)"),
     ({"mixing": (0.5, 0.6)}, "one for each of 3 agents, got 2"),
     ({"mixing": "half"}, "mixing must be a number"),

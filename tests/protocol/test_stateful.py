@@ -200,7 +200,7 @@ class WithServer(Faulty):
 
 
 class WithServerOneShot(Faulty):
-    session = known_session(3, 4, deadlines=DEADLINES, quorum=1, start=2, noise_kind="one-shot")
+    session = known_session(3, 4, deadlines=DEADLINES, quorum=1, start=2, law="one-shot")
 
 
 class WithKeepers(Faulty):
@@ -208,7 +208,7 @@ class WithKeepers(Faulty):
 
 
 class WithKeepersOneShot(Faulty):
-    session = known_session(3, 4, deadlines=DEADLINES, quorum=1, start=2, keepers=2, noise_kind="one-shot")
+    session = known_session(3, 4, deadlines=DEADLINES, quorum=1, start=2, keepers=2, law="one-shot")
 
 
 class OnGraph(Faulty):
@@ -216,7 +216,7 @@ class OnGraph(Faulty):
 
 
 class OnRingOneShot(Faulty):
-    session = known_session(graph="ring:4", rounds=3, deadlines=DEADLINES, noise_kind="one-shot")
+    session = known_session(graph="ring:4", rounds=3, deadlines=DEADLINES, law="one-shot")
 
 
 SESSIONS = [WithServer, WithServerOneShot, WithKeepers, WithKeepersOneShot, OnGraph, OnRingOneShot]

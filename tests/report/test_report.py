@@ -121,7 +121,7 @@ def test_what_is_shown_is_never_less_than_what_programs_read(name):
     exact, summary = found.as_dict(), found.summary()
     for section, row, key in [
         ("Privacy", "epsilon", "epsilon"), ("Privacy", "loss", "loss"), ("Accuracy", "radius", "radius"),
-        ("Accuracy", "Chebyshev", "radius_chebyshev"),
+        ("Accuracy", "Chebyshev", "chebyshev_radius"),
     ]:  # fmt: skip
         assert exact[key] <= float(summary.row(section, row).value) <= exact[key] * (1 + 1e-5)
     if exact["components"] > 1:

@@ -48,7 +48,7 @@ def agreed(keys, name, kind):
         AGENTS,
         name=name,
         keepers=tuple(Member(keeper, keys[keeper].public_key) for keeper in KEEPERS),
-        noise_kind=kind,
+        law=kind,
         noise=1.0 if kind == "one-shot" else 1.5,
         decay=None if kind == "one-shot" else 0.75,
         rounds=2,

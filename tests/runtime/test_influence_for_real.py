@@ -28,13 +28,13 @@ class Still:
         return self.draws
 
 
-def broken_run(graph, noise_kind, seed):
+def broken_run(graph, law, seed):
     """Run a session in which nodes crash at random, and return the harness."""
     session = known_session(
         6,
         8,
         graph=graph,
-        noise_kind=noise_kind,
+        law=law,
         mixing=(0.3, 0.5, 0.4, 0.6, 0.5, 0.45),
         quorum=2,
         deadlines=Deadlines(round=5.0, start=5.0, repeat=1.0),
@@ -64,11 +64,11 @@ def broken_run(graph, noise_kind, seed):
     return harness
 
 
-@pytest.mark.parametrize("noise_kind", ["fading", "one-shot"])
+@pytest.mark.parametrize("law", ["fading", "one-shot"])
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("graph", [None, "ring:6"])
-def test_weights_are_those_of_what_happened(tmp_path, graph, noise_kind, seed):
-    harness = broken_run(graph, noise_kind, seed)
+def test_weights_are_those_of_what_happened(tmp_path, graph, law, seed):
+    harness = broken_run(graph, law, seed)
     session = harness.session
     paths = []
     for number in harness.numbers:

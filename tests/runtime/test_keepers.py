@@ -89,7 +89,7 @@ class Live:
 @pytest.mark.parametrize("kind", ["fading", "one-shot"])
 def test_a_live_session(about, keys, tmp_path, kind):
     if kind == "one-shot":
-        about = replace(about, noise_kind=kind, decay=None, mask_bytes=None)
+        about = replace(about, law=kind, decay=None, mask_bytes=None)
     live = Live(about, keys, tmp_path)
     results = asyncio.run(live.all())
     assert all(result.finished for result in results.values())

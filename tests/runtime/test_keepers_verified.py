@@ -54,7 +54,7 @@ def rewritten(path, change):
     return path
 
 
-@pytest.mark.parametrize("more", [{}, {"noise_kind": "one-shot"}, {"components": 6}, {"keepers": 1}], ids=str)
+@pytest.mark.parametrize("more", [{}, {"law": "one-shot"}, {"components": 6}, {"keepers": 1}], ids=str)
 def test_a_session_is_sound_and_its_feedback_is_recomputed(tmp_path, more):
     harness = played(**more)
     verdict = verify(written(harness, tmp_path), session=harness.session)
@@ -78,7 +78,7 @@ def test_a_writer_goes_on_where_it_was(harness, tmp_path):
     assert written(harness, tmp_path).read_bytes() == before
 
 
-@pytest.mark.parametrize("more", [{}, {"noise_kind": "one-shot"}, {"components": 6}], ids=str)
+@pytest.mark.parametrize("more", [{}, {"law": "one-shot"}, {"components": 6}], ids=str)
 def test_a_transcript_is_read_as_the_history_that_its_frames_prove(tmp_path, more):
     harness = played(**more)
     path = written(harness, tmp_path)

@@ -75,7 +75,7 @@ ON_A_GRAPH = {"coordinator": None, "edges": ((0, 1), (1, 2), (2, 3), (0, 3))}
 KINDS = {
     "server": {},
     "graph": ON_A_GRAPH,
-    "one-shot": {"noise_kind": "one-shot", "decay": None},
+    "one-shot": {"law": "one-shot", "decay": None},
     "each its own": {**ON_A_GRAPH, "mixing": (0.1, 0.2, 0.3, 0.4), "noise": (10.0, 11.0, 12.0, 13.0)},
     "vectors": {"components": 3, "quorum": 2, "start": 3, "deadlines": Deadlines(1.5, 2.5, 0.25)},
     "wide": {"lattice": Lattice(-1e-3, 1e17, -20, 30, 90), "noise": 1e12},
@@ -164,7 +164,7 @@ def test_nothing_private_is_in_it():
             "topology",
             "roster",
             "edges",
-            "noise_kind",
+            "law",
             "mixing",
             "noise",
             "decay",
@@ -202,7 +202,7 @@ WRONG = [
     ("noise = 10.0", "noise = -1", "s.toml: noise .* must be a positive number"),
     ("decay = 0.6", "", "s.toml, mechanism.decay: must be given"),
     ("decay = 0.6", "decay = 0.6\ndelay = 3", "s.toml, mechanism.delay: is not known here"),
-    ('noise_kind = "fading"', 'noise_kind = "one-shot"', "s.toml, mechanism.decay: is not known here"),
+    ('law = "fading"', 'law = "one-shot"', "s.toml, mechanism.decay: is not known here"),
     ("rounds = 20", "rounds = 20.5", "s.toml, mechanism.rounds: must be a whole number"),
     ("rounds = 20", "rounds = 0", "s.toml: rounds must be a whole number from 1"),
     ("rounds = 20", "rounds = 2000", "s.toml: noise must stay at least as wide as the state step"),
@@ -422,7 +422,7 @@ def test_what_a_session_costs_is_what_was_asked(graph, one_shot, asked):
         mixing=0.7,
         **asked,
     )
-    assert made.noise_kind == ("one-shot" if one_shot else "fading")
+    assert made.law == ("one-shot" if one_shot else "fading")
     assert made.topology == ("server" if graph is None else "graph")
     assert made.adjacency == 50.0
     allowed = asked.get("loss", asked.get("epsilon", 0.0) * 50.0) or made.promise().theory.loss * (1 + 1e-9)

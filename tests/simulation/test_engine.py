@@ -276,7 +276,7 @@ def test_the_dataset_says_what_was_run():
     assert data.attrs == {
         "mechanism": "distributed",
         "weights": "closed",
-        "noise_kind": "fading",
+        "law": "fading",
         "agents": n,
         "keepers": 0,
         "rounds": 4,
@@ -292,7 +292,7 @@ def test_a_record_of_everything_can_be_kept_in_a_file(tmp_path):
     mechanism = Distributed(OneShot(0.5, 3.0), star_with_a_tail(6))
     data = simulate(mechanism, np.arange(6.0), 4, runs=2, record=EVERYTHING)
     assert "decay" not in data
-    assert data.attrs["noise_kind"] == "one-shot"
+    assert data.attrs["law"] == "one-shot"
     assert np.array_equal(data.indices, mechanism.graph.indices)
     data.to_netcdf(tmp_path / "data.nc", engine="h5netcdf")
     with xr.open_dataset(tmp_path / "data.nc", engine="h5netcdf") as again:

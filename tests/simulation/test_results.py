@@ -41,7 +41,7 @@ def example():
         coords={"agent": np.arange(70), "run": [10, 20, 30], "start": 2.5},
         attrs={
             "mechanism": "client-server",
-            "noise_kind": "fading",
+            "law": "fading",
             "seed": 2**100,
             "small_seed": 7,
             "rounds": 5,

@@ -39,14 +39,14 @@ def test_cells_hold_what_a_researcher_plots(whole):
     _, dataset = whole
     assert dict(dataset.sizes) == {
         "agents": 1,
-        "noise_kind": 1,
+        "law": 1,
         "mixing": 2,
         "noise": 2,
         "decay": 1,
         "run": 4,
     }
     assert dataset.attrs["finished"] == dataset.attrs["cells"] == 4
-    cell = dataset.sel(agents=5, mixing=0.3, noise=2.5, decay=0.9, noise_kind="fading")
+    cell = dataset.sel(agents=5, mixing=0.3, noise=2.5, decay=0.9, law="fading")
     mechanism = ClientServer(Fading(0.3, 2.5, 0.9), agents=5)
     assert cell["epsilon_rounds"] == privacy.epsilon(mechanism.law, 12)
     assert cell["epsilon_endless"] == privacy.epsilon(mechanism.law)
@@ -67,9 +67,9 @@ def test_the_order_of_the_grid_does_not_matter(whole, tmp_path):
 
 
 def test_epsilon_chooses_the_best_noise(tmp_path):
-    grid = {"agents": [10], "mixing": [0.5], "epsilon": [0.4], "noise_kind": ["fading", "one-shot"]}
+    grid = {"agents": [10], "mixing": [0.5], "epsilon": [0.4], "law": ["fading", "one-shot"]}
     cell = sweep(grid, path=tmp_path / "s", **CALL).sel(agents=10, mixing=0.5, epsilon=0.4)
-    fading, one_shot = cell.sel(noise_kind="fading"), cell.sel(noise_kind="one-shot")
+    fading, one_shot = cell.sel(law="fading"), cell.sel(law="one-shot")
     assert fading["decay"] == pytest.approx(0.5 ** (1 / 3))
     assert fading["noise"] == pytest.approx(1 / (0.4 * (1 - 0.5 ** (2 / 3))))
     assert fading["epsilon_endless"] == pytest.approx(0.4)
@@ -120,11 +120,9 @@ def test_uniform_values_are_the_same_whole_and_in_parts(values, monkeypatch):
 
 
 def test_the_engine_gives_deviation_and_disagreement_of_its_runs(tmp_path):
-    grid = {"graph": ["star:6"], "mixing": [0.4], "noise": [2], "decay": [0.8], "noise_kind": ["fading"]}
+    grid = {"graph": ["star:6"], "mixing": [0.4], "noise": [2], "decay": [0.8], "law": ["fading"]}
     call = {"rounds": 5, "runs": 7, "seed": 3, "values": "uniform:0:10:1"}
-    cell = sweep(grid, path=tmp_path / "s", **call).squeeze(
-        ("graph", "mixing", "noise", "decay", "noise_kind")
-    )
+    cell = sweep(grid, path=tmp_path / "s", **call).squeeze(("graph", "mixing", "noise", "decay", "law"))
     plan = SweepPlan.of(grid, method="engine", failure_probability=0.05, **call)
     start = plan.initial_values(6)
     mechanism = Distributed(Fading(0.4, 2, 0.8), Graph.from_name("star:6"))
@@ -135,7 +133,7 @@ def test_the_engine_gives_deviation_and_disagreement_of_its_runs(tmp_path):
 
 
 def test_with_a_server_both_methods_know_the_same_disagreement(tmp_path):
-    grid = {"agents": [6], "mixing": [0.4], "epsilon": [1], "noise_kind": ["fading", "one-shot"]}
+    grid = {"agents": [6], "mixing": [0.4], "epsilon": [1], "law": ["fading", "one-shot"]}
     call = {"rounds": 5, "runs": 3, "values": "uniform:0:10:1"}
     agents = sweep(grid, path=tmp_path / "a", **call)
     without = sweep(grid, path=tmp_path / "b", method="outcome", **call)
@@ -383,7 +381,7 @@ def test_missing_places(tmp_path):
         ({"agents": [5], "mixing": [0.5, 1.5], "epsilon": [1]}, ParameterError, r"must be in \(0, 1\)"),
         ({"agents": [5], "mixing": ["a"], "epsilon": [1]}, ParameterError, "mixing must be a number"),
         ({"agents": [5], "mixing": [0.5], "epsilon": [0]}, ParameterError, "epsilon must be a positive"),
-        ({"agents": [5], "mixing": [0.5], "epsilon": [1], "noise_kind": ["x"]}, ParameterError, "noise_kind"),
+        ({"agents": [5], "mixing": [0.5], "epsilon": [1], "law": ["x"]}, ParameterError, "law"),
         ({"graph": [5], "mixing": [0.5], "epsilon": [1]}, GraphError, "a graph must be a Graph, a name"),
         ({"graph": ["ring:5", "rung:5"], "mixing": [0.5], "epsilon": [1]}, GraphError, "rung"),
     ],

@@ -41,7 +41,7 @@ def played(session, values):
 
 
 def beyond(sessions, b=0.2):
-    session = known_session(3, 1, keepers=2, noise_kind="one-shot", deadlines=Deadlines(5, 10, 1))
+    session = known_session(3, 1, keepers=2, law="one-shot", deadlines=Deadlines(5, 10, 1))
     values, codec = [0.0, 0.25, 1.0], Codec(session)
     most = analyze(session.mechanism, failure_probability=b).radius
     count = 0

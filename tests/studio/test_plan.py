@@ -56,7 +56,7 @@ def test_the_command_gives_the_numbers_of_the_page(name):
         "loss": "loss",
         "epsilon": "epsilon",
         "radius": "radius",
-        "radius_chebyshev": "Chebyshev",
+        "chebyshev_radius": "Chebyshev",
     }.items():
         assert shown[line] == shown_up(answer[key]), line
     assert once["radius"] == shown_up(answer["one_shot"]["radius"])

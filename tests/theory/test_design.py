@@ -282,7 +282,7 @@ def test_answers_can_be_written_as_json():
             "epsilon",
             "loss",
             "radius",
-            "radius_chebyshev",
+            "chebyshev_radius",
             "variance",
             "rate",
             "rounds",

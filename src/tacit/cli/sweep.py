@@ -20,7 +20,7 @@ Examples:
   tacit sweep --agents 1e6,1e9 --mixing 0.5 --epsilon 1 --method outcome
 """
 
-_AXES = ("agents", "graph", "keepers", "weights", "noise_kind", "mixing", "noise", "decay", "epsilon")
+_AXES = ("agents", "graph", "keepers", "weights", "law", "mixing", "noise", "decay", "epsilon")
 
 
 class Names(click.ParamType[tuple[str, ...]]):

@@ -71,7 +71,7 @@ class MethodResult:
     attack_standard_error: float
 
     @property
-    def times_least(self) -> float | None:
+    def times_least_deviation(self) -> float | None:
         """The error over the least possible one; None if no bound is known."""
         return None if self.least_error is None else self.error_closed_form / self.least_error
 
@@ -97,7 +97,7 @@ class MethodResult:
             self.title,
             with_error(self.error, self.error_standard_error),
             _small(self.error_closed_form),
-            "" if self.times_least is None else f"{self.times_least:.3g}",
+            "" if self.times_least_deviation is None else f"{self.times_least_deviation:.3g}",
             _small(self.error_quantile),
             up(self.radius, 4 if self.radius > 1e-3 else 3),
             with_error(self.agent_error, self.agent_standard_error),
@@ -163,7 +163,10 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
         case = self.case
-        rows = [asdict(row) | {"privacy": row.privacy, "times_least": row.times_least} for row in self.rows]
+        rows = [
+            asdict(row) | {"privacy": row.privacy, "times_least_deviation": row.times_least_deviation}
+            for row in self.rows
+        ]
         for row in rows:
             pairs = row["guarantee"].pop("by_distance")
             row["guarantee"]["by_distance"] = [{"distance": d, "epsilon": e} for d, e in pairs]

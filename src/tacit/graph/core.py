@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arguments import path_text
-from tacit.arrays import FloatArray, IntArray, by_label, frozen
+from tacit.arrays import ByValue, FloatArray, IntArray, by_label, frozen
 from tacit.errors import GraphError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ GraphLike: TypeAlias = (
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Graph:
+class Graph(ByValue):
     """An undirected simple graph on agents 0 … n − 1.
 
     It is stored as compressed sparse rows. The neighbours N(i) of agent i are ``indices[indptr[i]:indptr[i +
@@ -316,6 +317,15 @@ class Graph:
         [2, 1]
         """
         return by_label(given, self.names, "numbers")
+
+    @cached_property
+    def sha256(self) -> str:
+        """A hash of edges, weights and labels: equal graphs have the same."""
+        made = hashlib.sha256(np.int64(self.n).tobytes())
+        for array in (self.indptr, self.indices, self.weights):
+            made.update(b"none" if array is None else array.tobytes())
+        made.update(repr(self.labels).encode())
+        return made.hexdigest()
 
     @property
     def names(self) -> Sequence[Hashable]:

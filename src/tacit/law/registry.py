@@ -28,7 +28,7 @@ _TAKEN = {
         "edges",
         "weights",
         "kind",
-        "noise_kind",
+        "law",
         "lattice",
         "keepers",
     ),
@@ -71,7 +71,7 @@ def named(name: str) -> type[Law]:
     if name not in _LAWS:
         _load(name)
     if name not in _LAWS:
-        raise LawError(f"the noise law (noise_kind) must be one of {', '.join(_LAWS)}, got {name!r}.")
+        raise LawError(f"the noise law must be one of {', '.join(_LAWS)}, got {name!r}.")
     return _LAWS[name]
 
 

@@ -15,7 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arguments import instance
-from tacit.arrays import FloatArray, IntArray, ValuesLike, as_states, per_agent_columns, require_finite
+from tacit.arrays import (
+    ByValue,
+    FloatArray,
+    IntArray,
+    ValuesLike,
+    as_states,
+    per_agent_columns,
+    require_finite,
+)
 from tacit.errors import ParameterError, RecordTooLarge, StateError
 from tacit.law import Law
 from tacit.memory import available_memory
@@ -44,7 +52,7 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False)
-class Mechanism(ABC):
+class Mechanism(ByValue, ABC):
     """A synchronous private consensus mechanism.
 
     It is a `ClientServer` or a `Distributed`. Other subclasses are refused: guarantees and simulations hold

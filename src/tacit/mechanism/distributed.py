@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
@@ -59,6 +59,9 @@ class Distributed(Mechanism):
         self.graph.require_connected()
         self.topology  # noqa: B018 - refuses weights that cannot be used
         super().__post_init__()
+
+    def _compared(self) -> tuple[Any, ...]:
+        return self.law, self.graph, self.topology  # the same weights can be given in several ways
 
     @cached_property
     def topology(self) -> Weights:

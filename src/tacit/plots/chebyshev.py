@@ -35,16 +35,16 @@ def draw_chebyshev(data: RadiusBounds, *, ax: Where = None, width: Width = None)
         for place in range(len(data.agents)):
             colour = hues[place % len(hues)]
             dots = "o" if len(b) < _FEW else None
-            ax.loglog(b, data.radius_chebyshev[place], color=colour, linestyle=DASHES[1], marker=dots, ms=4)
+            ax.loglog(b, data.chebyshev_radius[place], color=colour, linestyle=DASHES[1], marker=dots, ms=4)
             ax.loglog(b, data.radius[place], color=colour, marker=dots, ms=4)
-        _times(ax, b, data.radius[-1], data.radius_chebyshev[-1])
+        _times(ax, b, data.radius[-1], data.chebyshev_radius[-1])
         _names(ax, data)
         ax.invert_xaxis()
         ax.margins(x=0.13)
         ticks = _ticks(b)
         ax.set_xticks(ticks, [f"{chance:g}" for chance in ticks])
         ax.xaxis.set_minor_locator(NullLocator())
-        plain_log(ax.yaxis, subs=(1,) if data.radius_chebyshev.max() > 1e3 * data.radius.min() else (1, 2, 5))
+        plain_log(ax.yaxis, subs=(1,) if data.chebyshev_radius.max() > 1e3 * data.radius.min() else (1, 2, 5))
         ax.grid(axis="y")
         ax.set_xlabel("failure probability b: how often the radius may be missed")
         ax.set_ylabel("radius r, in units of the values")
@@ -56,7 +56,7 @@ def draw_chebyshev(data: RadiusBounds, *, ax: Where = None, width: Width = None)
 
 def _names(ax: Axes, data: RadiusBounds) -> None:
     """Name every curve at its end, without overlaps."""
-    both = np.concatenate([data.radius_chebyshev, data.radius])
+    both = np.concatenate([data.chebyshev_radius, data.radius])
     places = spread_labels(np.log(both[:, 0]).tolist(), label_room(ax) * float(np.ptp(np.log(both))))
     for row, place in enumerate(places):
         kind, which = divmod(row, len(data.agents))

@@ -28,7 +28,7 @@ class Tradeoff:
     q: FloatArray
     epsilon: FloatArray
     radius: FloatArray
-    radius_chebyshev: FloatArray
+    chebyshev_radius: FloatArray
 
     def table(self) -> dict[str, FloatArray]:
         """Return the columns by name."""
@@ -36,7 +36,7 @@ class Tradeoff:
             "decay": self.q,
             "epsilon": self.epsilon,
             "radius": self.radius,
-            "radius_chebyshev": self.radius_chebyshev,
+            "chebyshev_radius": self.chebyshev_radius,
         }
 
 
@@ -61,7 +61,7 @@ def tradeoff(
         decays,
         epsilon=np.array([privacy.epsilon(m.law) for m in mechanisms]),
         radius=np.array([accuracy.radius(m, failure_probability) for m in mechanisms]),
-        radius_chebyshev=np.array([accuracy.chebyshev_radius(m, failure_probability) for m in mechanisms]),
+        chebyshev_radius=np.array([accuracy.chebyshev_radius(m, failure_probability) for m in mechanisms]),
     )
 
 
@@ -99,7 +99,7 @@ class RadiusCurves:
     epsilon: FloatArray
     radius: FloatArray
     one_shot: FloatArray
-    radius_chebyshev: FloatArray
+    chebyshev_radius: FloatArray
 
     def table(self) -> dict[str, Any]:
         """Return one row per number of agents and ε."""
@@ -108,7 +108,7 @@ class RadiusCurves:
             "epsilon": np.tile(self.epsilon, len(self.agents)),
             "radius": self.radius.reshape(-1),
             "one_shot": self.one_shot.reshape(-1),
-            "radius_chebyshev": self.radius_chebyshev.reshape(-1),
+            "chebyshev_radius": self.chebyshev_radius.reshape(-1),
         }
 
 
@@ -191,7 +191,7 @@ class RadiusBounds:
     agents: tuple[int, ...]
     failure_probability: FloatArray
     radius: FloatArray
-    radius_chebyshev: FloatArray
+    chebyshev_radius: FloatArray
 
     def table(self) -> dict[str, Any]:
         """Return one row per number of agents and failure probability."""
@@ -199,7 +199,7 @@ class RadiusBounds:
             "agents": np.repeat(self.agents, self.failure_probability.size),
             "failure_probability": np.tile(self.failure_probability, len(self.agents)),
             "radius": self.radius.reshape(-1),
-            "radius_chebyshev": self.radius_chebyshev.reshape(-1),
+            "chebyshev_radius": self.chebyshev_radius.reshape(-1),
         }
 
 
@@ -307,9 +307,9 @@ def closeness(sigma: Sequence[float] = MIXINGS) -> Closeness:
     fading = [ClientServer(best_fading(each, 1.0), agents=1) for each in mixings]
     return Closeness(
         np.array(mixings),
-        motion=np.array([bounds_of.times_best(made) for made in fading]),
+        motion=np.array([bounds_of.times_least_variance(made) for made in fading]),
         linear=np.array([bounds_of.linear_variance(made) / bounds_of.best_possible(made) for made in fading]),
-        one_shot=bounds_of.times_best(ClientServer(best_one_shot(0.5, 1.0), agents=1)),
+        one_shot=bounds_of.times_least_variance(ClientServer(best_one_shot(0.5, 1.0), agents=1)),
     )
 
 

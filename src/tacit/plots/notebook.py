@@ -59,7 +59,7 @@ def show(result: object, **how: Any) -> Figure:
 
 def _draw_dataset(found: Any, **how: Any) -> Figure:
     """Draw a sweep, which has a radius for each cell, or simulated runs."""
-    if "radius" in found:
+    if "average_radius" in found:
         return draw_sweep(found, **how)
     return draw_simulation(found, **how)
 

@@ -128,7 +128,7 @@ def draw_sweep(found: xr.Dataset, *, ax: Where = None, width: Width = None) -> F
     others = [name for name in axes if name != along]
     b = float(found.attrs.get("failure_probability", 0.05))
     measured = abs(found.deviation).quantile(1 - b, "run").squeeze(drop=True)
-    promised = found.radius.squeeze(drop=True)
+    promised = found.average_radius.squeeze(drop=True)
     if others:
         measured, promised = (part.stack(curve=others) for part in (measured, promised))
     else:

@@ -46,7 +46,7 @@ def _privacy(ax: Axes, data: Tradeoff) -> None:
 
 
 def _accuracy(ax: Axes, data: Tradeoff) -> None:
-    ax.plot(data.q, data.radius_chebyshev, color=RED, linestyle=DASHES[1])
+    ax.plot(data.q, data.chebyshev_radius, color=RED, linestyle=DASHES[1])
     ax.plot(data.q, data.radius, color=BLUE)
     ax.set_ylabel("radius r, in units of the values")
     ax.set_title("Accuracy: … but the larger the radius")
@@ -57,7 +57,7 @@ def _accuracy(ax: Axes, data: Tradeoff) -> None:
     label_line(
         ax,
         at,
-        data.radius_chebyshev[middle],
+        data.chebyshev_radius[middle],
         "Chebyshev’s, as in the paper",
         RED,
         offset=(0, 11),

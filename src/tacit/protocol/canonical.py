@@ -64,7 +64,7 @@ class _Written(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     roster: tuple[tuple[str, bytes], ...]
     coordinator: bytes | None
     edges: tuple[tuple[int, int], ...] | None
-    noise_kind: str
+    law: str
     mixing: float | tuple[float, ...]
     noise: float | tuple[float, ...]
     decay: float | tuple[float, ...] | None
@@ -138,7 +138,7 @@ def encode_session(session: Session) -> bytes:
         "roster": tuple((member.name, member.key) for member in session.roster),
         "coordinator": session.coordinator,
         "edges": session.edges,
-        "noise_kind": session.noise_kind,
+        "law": session.law,
         "mixing": session.mixing,
         "noise": session.noise,
         "decay": session.decay,
@@ -251,7 +251,7 @@ def _session(w: _Written) -> Session:
         roster=tuple(Member(name, key) for name, key in w.roster),
         coordinator=w.coordinator,
         edges=w.edges,
-        noise_kind=w.noise_kind,
+        law=w.law,
         mixing=w.mixing,
         noise=w.noise,
         decay=w.decay,

@@ -98,7 +98,7 @@ class Session:
         How much each message counts, without a server only: the name of a rule like "metropolis", or how many
         times agent i counts the message of j, its own included, in rising order. By default every message of
         a closed neighbourhood counts the same. See `tacit.mechanism.topology.written_weights`.
-    noise_kind : str
+    law : str
         The name of the noise law: "fading" (the paper's), "one-shot", "constant", or one that was registered
         with `tacit.law.register` by everybody who takes part.
     mixing, noise, decay : float or one per agent
@@ -137,7 +137,7 @@ class Session:
     roster: tuple[Member, ...]
     coordinator: bytes | None = None
     edges: tuple[tuple[int, int], ...] | None = None
-    noise_kind: str = Fading.name
+    law: str = Fading.name
     mixing: PerMember
     noise: PerMember
     decay: PerMember | None = None
@@ -224,14 +224,14 @@ class Session:
             )
 
     def _check_parameters(self) -> None:
-        if (self.decay is not None) != ("decay" in named(self.noise_kind).words()):
+        if (self.decay is not None) != ("decay" in named(self.law).words()):
             must = "be left out" if self.decay is not None else "be given"
-            raise ParameterError(f"decay must {must} with {self.noise_kind} noise.")
+            raise ParameterError(f"decay must {must} with {self.law} noise.")
         self._set("further", tuple((name, _per_member(v, name, self.n)) for name, v in self.further))
-        others = named(self.noise_kind).further()
+        others = named(self.law).further()
         if others != tuple(name for name, _ in self.further):
             must = f"be {', '.join(others)}, in this order" if others else "be left out"
-            raise ParameterError(f"further parameters must {must} with {self.noise_kind} noise.")
+            raise ParameterError(f"further parameters must {must} with {self.law} noise.")
         if not isinstance(self.lattice, Lattice):
             raise ParameterError(f"lattice must be a Lattice, got {type(self.lattice).__name__}.")
         for what in ("mixing", "noise", "decay"):
@@ -375,7 +375,7 @@ class Session:
     def parameters(self) -> dict[str, PerMember]:
         """The law's parameters by word, in its order."""
         given = {"mixing": self.mixing, "noise": self.noise, "decay": self.decay, **dict(self.further)}
-        return {word: value for word in named(self.noise_kind).words() if (value := given[word]) is not None}
+        return {word: value for word in named(self.law).words() if (value := given[word]) is not None}
 
     @cached_property
     def mechanism(self) -> Mechanism:
@@ -386,7 +386,7 @@ class Session:
                 "works for other sessions only."
             )
         given = {word: _plain(value) for word, value in self.parameters.items()}
-        law = named(self.noise_kind).from_words(given)
+        law = named(self.law).from_words(given)
         if self.edges is None:
             return ClientServer(law, agents=self.n, keepers=len(self.keepers))
         rows = read_weights(self.graph, self.weights)
@@ -598,7 +598,7 @@ def _exponent(agent: LatticeAgent, u: int) -> int:
 def _of_series(series: Series) -> dict[str, Any]:
     """Return the fields of a session that follow from its series."""
     return {
-        "noise_kind": SERIES_KIND,
+        "law": SERIES_KIND,
         "mixing": 1.0,
         "noise": series.noise,
         "rounds": series.slots,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, Group, RenderableType
     from rich.table import Table
 
+_WIDTH = 110  # of a printed result, where there is no terminal to fit
 _LEFT = 'style="text-align:left"'
 _LATEX = str.maketrans(
     {
@@ -228,6 +229,15 @@ class Shown(ABC):
     def to_latex(self) -> str:
         """Return the table for a paper; it needs no LaTeX package."""
         return latex(self.summary())
+
+    def __str__(self) -> str:
+        """Return the table as text, as ``print`` shows it."""
+        from rich.console import Console
+
+        out = Console(width=_WIDTH, markup=False, highlight=False, emoji=False, color_system=None)
+        with out.capture() as captured:
+            out.print(text(self.summary()))
+        return "\n".join(line.rstrip() for line in captured.get().rstrip().split("\n"))
 
     def _repr_html_(self) -> str:
         return html(self.summary())

@@ -96,7 +96,7 @@ def declare_series(session: Session, series: Series) -> Content:
         "tacit_transcript": 2,
         "topology": "server",
         "agents": session.n,
-        "kind": session.noise_kind,
+        "kind": session.law,
         "slots": series.slots,
         "hides": series_words(series.hides),
         "mechanism": series.mechanism,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from tacit.simulation.batches import Setup, Tile
+
+MOST_EDGES = 100_000
+"""Datasets of larger graphs have only their hash: the edges would be larger than the results."""
 
 LONG_NAMES = {
     "theta": "state",
@@ -137,7 +141,18 @@ def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
         seed=setup.seed,
         interrupted=interrupted,
     )
-    return xr.Dataset(variables, coords, attrs)
+    return xr.Dataset(variables, coords, attrs | _inputs(setup))
+
+
+def _inputs(setup: Setup) -> dict[str, Any]:
+    """Say which values and which graph were simulated: hashes, and the edges of a graph of usual size."""
+    made = {"values_sha256": hashlib.sha256(setup.values.tobytes()).hexdigest()}
+    if isinstance(setup.mechanism, Distributed):
+        graph = setup.mechanism.graph
+        made["graph_sha256"] = graph.sha256
+        if graph.n_edges <= MOST_EDGES:
+            return made | {"edges": graph.edges()}
+    return made
 
 
 def _rest(kept: Kept, finished: IntArray) -> tuple[FloatArray, FloatArray | None]:
@@ -187,7 +202,7 @@ def attributes(
     return {
         "mechanism": kind,
         **({} if weights is None else {"weights": weights}),
-        "noise_kind": law.name,
+        "law": law.name,
         "agents": agents,
         "keepers": keepers,
         "rounds": rounds,
@@ -207,7 +222,7 @@ def recorded_mechanism(dataset: xr.Dataset) -> Mechanism:
     It has the law, graph and weights that the record names.
     """
     attrs = dataset.attrs
-    kind = named(attrs["noise_kind"])
+    kind = named(attrs["law"])
     law = kind.from_words({word: dataset[word].values[()] for word in kind.words()})
     if attrs["mechanism"] != Distributed.kind:
         return ClientServer(law, agents=attrs["agents"], keepers=attrs["keepers"])

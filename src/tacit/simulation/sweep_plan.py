@@ -34,7 +34,7 @@ Setting: TypeAlias = int | float | str
 Grid: TypeAlias = Mapping[str, Any]
 
 # The slowest axis first: cells that share a graph are consecutive, so it is built once.
-AXES = ("agents", "graph", "keepers", "weights", "noise_kind", "mixing", "noise", "decay", "epsilon")
+AXES = ("agents", "graph", "keepers", "weights", "law", "mixing", "noise", "decay", "epsilon")
 METHODS = ("engine", "outcome")
 _CHUNK = 2**20
 
@@ -182,7 +182,7 @@ def derived_seed(seed: int, number: int) -> int:
 
 
 def _law_of(settings: Mapping[str, Setting]) -> Law:
-    law = named(str(settings["noise_kind"]))
+    law = named(str(settings["law"]))
     if "epsilon" in settings:
         # the least variance for this mixing and epsilon (docs/proofs/best-noise.md)
         epsilon = float(settings["epsilon"])
@@ -214,22 +214,14 @@ def _named_graphs(grid: Grid) -> tuple[Grid, dict[str, Graph]]:
             names.append(one)
             continue
         graph = Graph.of(one)
-        arrays: list[npt.NDArray[Any]] = [
-            graph.indptr,
-            graph.indices,
-            *([] if graph.weights is None else [graph.weights]),
-        ]
-        edges = hashlib.sha256(b"".join(array.tobytes() for array in arrays)).hexdigest()
-        names.append(f"graph:{graph.n}:{edges[:16]}")
+        names.append(f"graph:{graph.n}:{graph.sha256[:16]}")
         graphs[names[-1]] = graph
     return {**grid, "graph": names}, graphs
 
 
 def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
-    asked = {"noise_kind": [Fading.name], **grid}
-    words = {
-        word for kind in _checked_axis("noise_kind", asked["noise_kind"]) for word in named(str(kind)).words()
-    }
+    asked = {"law": [Fading.name], **grid}
+    words = {word for kind in _checked_axis("law", asked["law"]) for word in named(str(kind)).words()}
     known = (*AXES, *sorted(words - {*AXES}))  # a law may have further parameters
     unknown = [name for name in grid if name not in known]
     if unknown:
@@ -246,7 +238,7 @@ def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
     for word in sorted({"decay", *words} - {"mixing", "noise"}):
         if (word in axes) != ("noise" in axes and word in words):
             raise ParameterError(
-                f"a sweep needs {word} among its axes if and only if noise is among them and a noise_kind "
+                f"a sweep needs {word} among its axes if and only if noise is among them and a law "
                 f"has {word}: with epsilon the best one is chosen."
             )
     return axes
@@ -265,7 +257,7 @@ def _checked_setting(name: str, value: object) -> Setting:
         raise ParameterError(
             f"weights of a sweep must be one of {', '.join(rule_names())}, got {shown(value)}."
         )
-    if name in ("graph", "weights", "noise_kind"):
+    if name in ("graph", "weights", "law"):
         if not isinstance(value, str):
             raise ParameterError(f"{name} must be a name, got {shown(value)}.")
         return value

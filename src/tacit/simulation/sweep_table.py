@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     import xarray as xr
 
 _PLAN = ("rounds", "runs", "seed", "method", "failure_probability", "tacit_version", "finished")
-_PROMISED = ("noise", "decay", "epsilon_rounds", "epsilon_endless", "variance", "radius")
+_PROMISED = ("noise", "decay", "epsilon_rounds", "epsilon_endless", "variance", "average_radius")
 _COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "epsilon_rounds": ("ε", up),
-    "radius": ("radius", up),
+    "average_radius": ("average radius", up),
     "measured_quantile": ("measured", near),
-    "outside_radius": ("outside", near),
+    "outside_average_radius": ("outside", near),
     "disagreement": ("apart", lambda value: near(value, 3)),
 }
 
@@ -79,7 +79,7 @@ class SweepTable(Shown):
         ]
         count = "1 cell of" if len(rows) == 1 else f"{len(rows)} cells of"
         b = self.plan["failure_probability"]
-        title = f"{count} {self.plan['runs']} runs; a run is outside the radius with probability {b:g}"
+        title = f"{count} {self.plan['runs']} runs; the average is outside its radius with probability {b:g}"
         headings = [*shown, *(heading for heading, _ in columns.values())]
         return Grid(title, headings, rows, right=tuple(range(len(headings))))
 
@@ -91,10 +91,10 @@ def _cell(cell: xr.Dataset, axes: list[str], b: float) -> dict[str, Any]:
         settings
         | {name: cell[name].item() for name in _PROMISED if name not in settings}
         | {
-            "radius_chebyshev": cell["chebyshev_radius"].item(),
+            "chebyshev_radius": cell["chebyshev_radius"].item(),
             "measured_deviation": float(np.sqrt(np.mean(deviation**2))),
             "measured_quantile": float(np.quantile(deviation, 1 - b)),
-            "outside_radius": float(np.mean(deviation > cell["radius"].item())),
+            "outside_average_radius": float(np.mean(deviation > cell["average_radius"].item())),
             "disagreement": float(np.max(cell["disagreement"].values)),
         }
     )

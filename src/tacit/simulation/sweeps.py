@@ -46,7 +46,7 @@ PER_CELL = {
     "epsilon_endless": "privacy loss of an endless run; none where it has no bound",
     "variance": "of the deviation, in closed form",
     "chebyshev_radius": "of the deviation for the failure probability, by Chebyshev's inequality",
-    "radius": "of the deviation for the failure probability, exactly",
+    "average_radius": "of the deviation for the failure probability, exactly",
 }
 
 
@@ -73,7 +73,7 @@ def sweep(
         ``agents`` (with a server) or ``graph`` (names like ``ring:100``, or a list of anything that
         `Graph.of` takes, which the results call by a hash of its edges), with ``weights`` (names of rules,
         like ``metropolis``) if wanted; ``mixing``; ``noise`` and
-        ``decay``, or ``epsilon`` for the noise and decay that are best for it; and ``noise_kind``,
+        ``decay``, or ``epsilon`` for the noise and decay that are best for it; and ``law``,
         the names of noise laws: ``fading`` (if not given), ``one-shot``, ``constant``.
     rounds, runs : int
         Rounds of a run, and runs of every cell.
@@ -134,7 +134,8 @@ def load_sweep(path: str | os.PathLike[str]) -> xr.Dataset:
     xarray.Dataset
         One dimension per axis of the grid, and ``run``; NaN where a cell is not finished or a
         quantity does not exist. Per run: ``deviation`` and ``disagreement``. Per cell: the noise and
-        decay used, ``epsilon_rounds``, ``epsilon_endless``, ``variance``, ``chebyshev_radius``, ``radius``.
+        decay used, ``epsilon_rounds``, ``epsilon_endless``, ``variance``, ``chebyshev_radius``,
+        ``average_radius``.
     """
     return _dataset(sweep_file.read(path))
 
@@ -245,7 +246,7 @@ def _promised(plan: SweepPlan, mechanism: Mechanism) -> dict[str, float | None]:
         "epsilon_endless": endless,
         "variance": accuracy.variance(mechanism, plan.rounds),
         "chebyshev_radius": accuracy.chebyshev_radius(mechanism, b, plan.rounds),
-        "radius": accuracy.radius(mechanism, b, plan.rounds),
+        "average_radius": accuracy.radius(mechanism, b, plan.rounds),
     }
     return {name: value if math.isfinite(value) else None for name, value in promised.items()}
 

@@ -32,7 +32,7 @@ def known_session(
     rounds: int = 4,
     *,
     graph: str | Graph | None = None,
-    noise_kind: str = "fading",
+    law: str = "fading",
     mixing: float | tuple[float, ...] = 0.5,
     noise: float | tuple[float, ...] = 2.0,
     decay: float | tuple[float, ...] = 0.75,
@@ -47,18 +47,18 @@ def known_session(
     """
     on = Graph.from_name(graph) if isinstance(graph, str) else graph
     n = agents if on is None else on.n
-    kind = named(noise_kind)
+    kind = named(law)
     given = {"mixing": mixing, "noise": noise, "decay": decay, **dict(more.get("further", ()))}
-    law = kind.from_words({word: np.array(value)[()] for word, value in given.items()})
+    parameters = kind.from_words({word: np.array(value)[()] for word, value in given.items()})
     more.setdefault("expires", LAST_EXPIRY)
-    more.setdefault("lattice", Lattice.fitting(law, rounds, low, high))
+    more.setdefault("lattice", Lattice.fitting(parameters, rounds, low, high))
     return Session(
         name="known",
         roster=tuple(Member(f"agent-{i}", _public(i)) for i in range(n)),
         coordinator=_public(COORDINATOR) if on is None else None,
         keepers=tuple(Member(f"keeper-{j}", _public(n + j)) for j in range(keepers)),
         edges=None if on is None else tuple((int(i), int(j)) for i, j in on.edges()),
-        noise_kind=noise_kind,
+        law=law,
         mixing=mixing,
         noise=noise,
         decay=decay if "decay" in kind.words() else None,

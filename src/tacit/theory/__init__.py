@@ -1,1 +1,34 @@
-"""Guarantees of the mechanisms, computed in closed form, without sampling."""
+"""Guarantees of the mechanisms, computed in closed form, without sampling.
+
+The modules with public names are listed by ``dir(tacit.theory)`` and loaded when first used.
+"""
+
+from tacit.lazy import modules
+
+__getattr__, __dir__ = modules(
+    __name__,
+    (
+        "accuracy",
+        "advice",
+        "agreement",
+        "answers",
+        "bounds",
+        "convergence",
+        "endings",
+        "finite_precision",
+        "graph_facts",
+        "influence",
+        "laplace_sum",
+        "moments",
+        "optimum",
+        "privacy",
+        "promise",
+        "question",
+        "rates",
+        "selection",
+        "series",
+        "targets",
+        "trust",
+        "witness",
+    ),
+)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from tacit.arrays import ByValue
 from tacit.extras import explains_extras
 from tacit.mechanism import Mechanism
 from tacit.report import Row, Shown, Summary, dataframe, typed, up
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Design(Shown):
+class Design(ByValue, Shown):
     """The answer to a design question.
 
     Attributes
@@ -52,7 +53,7 @@ class Design(Shown):
     baseline: Promise
     answered: str
     smoothest: float | None = None
-    solved: Trial | None = field(default=None, repr=False)
+    solved: Trial | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def trust(self) -> tuple[Trust, ...]:
@@ -102,7 +103,7 @@ class Design(Shown):
         """Return everything a program would read, ready for JSON."""
         baseline = self.baseline.as_dict()
         shared = (
-            "epsilon", "loss", "radius", "average_radius", "radius_chebyshev", "variance", "rate", "rounds",
+            "epsilon", "loss", "radius", "average_radius", "chebyshev_radius", "variance", "rate", "rounds",
             "noise",
         )  # fmt: skip
         return {

@@ -31,7 +31,7 @@ __all__ = [
     "motion_loss",
     "settling_radius",
     "tail_scale",
-    "times_best",
+    "times_least_variance",
 ]
 
 
@@ -109,7 +109,7 @@ def best_possible(mechanism: Mechanism, rounds: int | None = None) -> float:
     return float(np.max(each) if mechanism.keepers else np.sum(classes.agents * each))
 
 
-def times_best(mechanism: Mechanism, rounds: int | None = None) -> float:
+def times_least_variance(mechanism: Mechanism, rounds: int | None = None) -> float:
     """Return a mechanism's variance over the least possible one.
 
     It is 2 for one-shot noise. For fading noise with the best decay it is 2σ²/(1−(1−σ)^{2/3})³ with a server
@@ -118,7 +118,7 @@ def times_best(mechanism: Mechanism, rounds: int | None = None) -> float:
     Examples
     --------
     >>> from tacit import ClientServer, OneShot
-    >>> times_best(ClientServer(OneShot(0.8, 2.0), agents=500))
+    >>> times_least_variance(ClientServer(OneShot(0.8, 2.0), agents=500))
     2.0
     """
     least = best_possible(mechanism, rounds)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import number, positive, whole
+from tacit.arrays import ByValue
 from tacit.errors import LawError
 from tacit.extras import explains_extras
 from tacit.mechanism import Mechanism
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Promise(Shown):
+class Promise(ByValue, Shown):
     """The guarantees of one mechanism, every number rounded to the safe side.
 
     Attributes
@@ -37,7 +38,7 @@ class Promise(Shown):
         After `horizon` rounds all agents together are within this distance of the target. In an endless run
         it is the distance of the value that all agree on. With probability at least 1 − failure_probability
         this holds together with `disagreement`, or with `rounds` in an endless run.
-    average_radius, radius_chebyshev : float
+    average_radius, chebyshev_radius : float
         The radius of the weighted average of all states, by its exact law and by the paper's bound.
     disagreement : float
         Every two agents are within this of each other after `horizon` rounds; 0 for an endless run.
@@ -63,7 +64,7 @@ class Promise(Shown):
     loss: float
     radius: float
     average_radius: float
-    radius_chebyshev: float
+    chebyshev_radius: float
     disagreement: float
     variance: float
     rate: float | None
@@ -77,7 +78,7 @@ class Promise(Shown):
         law = self.mechanism.law
         return {
             "mechanism": self.mechanism.kind,
-            "noise_kind": law.name,
+            "law": law.name,
             "agents": self.mechanism.n,
             "keepers": self.mechanism.keepers,
             "epsilon": self.epsilon,
@@ -88,7 +89,7 @@ class Promise(Shown):
             "components": self.components,
             "radius_all_components": self.radius_all_components,
             "average_radius": self.average_radius,
-            "radius_chebyshev": self.radius_chebyshev,
+            "chebyshev_radius": self.chebyshev_radius,
             "variance": self.variance,
             "rate": self.rate,
             "disagreement": self.disagreement,
@@ -186,7 +187,7 @@ def analyze(
         radius=end.radius,
         average_radius=accuracy.radius(mechanism, failure_probability, rounds),
         disagreement=end.disagreement,
-        radius_chebyshev=accuracy.chebyshev_radius(mechanism, failure_probability, rounds),
+        chebyshev_radius=accuracy.chebyshev_radius(mechanism, failure_probability, rounds),
         variance=accuracy.variance(mechanism, rounds),
         rate=_rate(mechanism),
         rounds=settled,

@@ -68,7 +68,7 @@ def accuracy_rows(made: Promise, unit: str = "") -> list[Row]:
     """
     average = made.target == "average"
     aim = "the true average of all values" if average else "a weighted average, NOT the true one"
-    wider = made.radius_chebyshev / made.average_radius
+    wider = made.chebyshev_radius / made.average_radius
     alone = "the radius of the average of all states"
     every, components = made.radius_all_components, made.components
     return [
@@ -77,7 +77,7 @@ def accuracy_rows(made: Promise, unit: str = "") -> list[Row]:
         *([Row("average", up(made.average_radius), alone, unit)] if made.horizon is not None else []),
         Row(
             "Chebyshev",
-            up(made.radius_chebyshev),
+            up(made.chebyshev_radius),
             f"the paper's bound on the average's radius, {wider:.2g} times as wide",
             unit,
         ),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from tacit.arrays import FloatArray, frozen, per_agent_columns
+from tacit.arrays import ByValue, FloatArray, frozen, per_agent_columns
 from tacit.errors import ParameterError
 from tacit.graph import Graph
 from tacit.mechanism.whole import Whole, WholeArray, nearest
@@ -55,7 +55,7 @@ class WholeRows(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Weights(ABC):
+class Weights(ByValue, ABC):
     """Row-stochastic weights W on a connected graph.
 
     A subclass needs a `name` and `shares`. The rest may be overridden where it is known in closed form.

@@ -78,7 +78,7 @@ def draft(
         "coordinator": roster.coordinator if graph is None else None,
         "edges": None if graph is None else tuple(map(tuple, graph.edges().tolist())),
         "weights": _weights(promise.mechanism),
-        "noise_kind": law.name,
+        "law": law.name,
         "mixing": _plain(law.sigma),
         **_further(law),
         "rounds": promise.rounds,

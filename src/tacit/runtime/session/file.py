@@ -95,7 +95,7 @@ def session_text(session: Session, addresses: Mapping[str, str] | None = None) -
     if session.series is not None:
         lines += _series_text(session.series)
     else:
-        mechanism = {"noise_kind": session.noise_kind, **session.parameters, "rounds": session.rounds}
+        mechanism = {"law": session.law, **session.parameters, "rounds": session.rounds}
         lines += _section("mechanism", mechanism)
         values = {"low": float(lattice.low) + 0.0, "high": float(lattice.high) + 0.0}
         values |= {"components": session.components, "adjacency": session.adjacency}
@@ -252,7 +252,7 @@ class _GraphFile(_SessionFile, kw_only=True):
 
 
 class _Kind(msgspec.Struct):
-    noise_kind: str
+    law: str
 
 
 class _SessionHead(msgspec.Struct):
@@ -332,12 +332,12 @@ def _other_format(written: int) -> str:
 
 
 def _mechanism(entries: dict[str, Any], what: str) -> dict[str, Any]:
-    kind = _converted(entries, _Kind, what, "mechanism").noise_kind
+    kind = _converted(entries, _Kind, what, "mechanism").law
     try:
         law = named(kind)
     except LawError as error:
-        raise _refused(what, "mechanism.noise_kind", str(error)) from None
-    fields: list[Any] = [("noise_kind", str), ("rounds", int), *((word, _Numbers) for word in law.words())]
+        raise _refused(what, "mechanism.law", str(error)) from None
+    fields: list[Any] = [("law", str), ("rounds", int), *((word, _Numbers) for word in law.words())]
     table = msgspec.defstruct("_Mechanism", fields, bases=(_Table,))
     found = asdict(_converted(entries, table, what, "mechanism"))
     return found | {"further": [(word, found.pop(word)) for word in law.further()]}
