@@ -83,7 +83,7 @@ def test_the_suffix_decides_the_format(run, tmp_path, suffix, magic):
 
 def test_table_and_picture_together(run, tmp_path):
     text = run("figure", "radius", *FIGURES["radius"], "--table", "--out", "a.svg").output
-    assert "radius chebyshev" in text
+    assert "chebyshev radius" in text
     assert text.endswith("Drawn: a.svg\n")
     assert (tmp_path / "a.svg").exists()
 

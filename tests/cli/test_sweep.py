@@ -14,8 +14,8 @@ from tacit.simulation import load_sweep
 GRID = ("sweep", "--mixing", "0.5,0.8", "--epsilon", "1,2", "--runs", 20, "--rounds", 5)
 KEYS = {
     "agents", "mixing", "epsilon", "law", "noise", "decay", "epsilon_rounds", "epsilon_endless",
-    "variance", "radius", "chebyshev_radius", "measured_deviation", "measured_quantile", "outside_radius",
-    "disagreement",
+    "variance", "average_radius", "chebyshev_radius", "measured_deviation", "measured_quantile",
+    "outside_average_radius", "disagreement",
 }  # fmt: skip
 
 
@@ -28,15 +28,15 @@ def test_every_combination_is_a_cell(answer):
     assert (found["finished"], found["runs"], found["rounds"]) == (8, 20, 5)
     for cell in found["cells"]:
         assert cell["epsilon_endless"] <= cell["epsilon"]
-        assert 0 <= cell["outside_radius"] <= 1
+        assert 0 <= cell["outside_average_radius"] <= 1
 
 
 def test_measured_is_what_the_runs_did(answer, tmp_path):
     words = ("--agents", 10, "--mixing", 0.5, "--epsilon", 1, "--runs", 50, "--failure-probability", 0.5)
     (cell,) = answer("sweep", *words)["cells"]
     deviation = np.abs(load_sweep(tmp_path / "sweep.jsonl").deviation.values.reshape(-1))
-    assert cell["outside_radius"] == np.mean(deviation > cell["radius"])
-    assert 0 < cell["outside_radius"] < 1
+    assert cell["outside_average_radius"] == np.mean(deviation > cell["average_radius"])
+    assert 0 < cell["outside_average_radius"] < 1
     assert cell["measured_deviation"] == pytest.approx(np.sqrt(np.mean(deviation**2)))
     assert cell["measured_quantile"] == pytest.approx(np.median(deviation))
 
@@ -61,13 +61,13 @@ def test_a_sweep_goes_on_and_another_is_refused(answer, run, tmp_path):
 def test_the_table(run):
     lines = [line for line in run(*GRID, "--agents", 10).output.splitlines() if line]
     assert lines[0].startswith("4 cells of 20 runs")
-    assert lines[1].split() == ["mixing", "epsilon", "radius", "measured", "outside", "apart"]
+    assert lines[1].split() == ["mixing", "epsilon", "average", "radius", "measured", "outside", "apart"]
     assert len(lines) == 7
     assert lines[-1] == "Kept: sweep.jsonl"
 
 
 def test_graphs_and_both_kinds_of_noise(answer):
-    words = ("--graph", "ring:5,karate", "--mixing", 0.5, "--epsilon", 1, "--noise-kind", "fading,one-shot")
+    words = ("--graph", "ring:5,karate", "--mixing", 0.5, "--epsilon", 1, "--law", "fading,one-shot")
     found = answer("sweep", *words, "--runs", 3, "--rounds", 3)
     assert [(c["graph"], c["law"]) for c in found["cells"]] == [
         ("ring:5", "fading"), ("ring:5", "one-shot"), ("karate", "fading"), ("karate", "one-shot"),
@@ -116,7 +116,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path):
         (("--agents", 10, "--mixing", 2), "mixing (sigma) must be in (0, 1), got 2.0"),
         (("--agents", 10, "--noise", 2), "either noise or epsilon"),
         (
-            ("--agents", 10, "--noise-kind", "loud"),
+            ("--agents", 10, "--law", "loud"),
             "must be one of fading, one-shot, constant",
         ),
         (("--agents", 10, "--method", "guess"), "'guess' is not one of"),

@@ -229,7 +229,7 @@ def test_parameters_of_its_own_are_asked_for_and_no_others(tmp_path):
     grid = {"agents": 3, "mixing": 0.5, "noise": 1.0, "law": "harmonic"}
     with pytest.raises(ParameterError, match="needs rate"):
         sweep(grid, **call)
-    assert sweep(grid | {"rate": [0.1, 0.2]}, **call)["radius"].shape == (1, 1, 1, 1, 2)
+    assert sweep(grid | {"rate": [0.1, 0.2]}, **call)["average_radius"].shape == (1, 1, 1, 1, 2)
     taken = dataclass(frozen=True, eq=False)(
         type(
             "Taken", (Law,), {"name": "taken", "scale": Quadratic.scale, "__annotations__": {"agents": float}}
@@ -330,7 +330,7 @@ def test_the_command_line_takes_its_parameters(tmp_path):
     made = json.loads(run_cli(f"design {SIZE} --epsilon 1 --rounds 12 --parameter rate=0.5 --json").stdout)
     assert made["rate"] == 0.5
     swept = run_cli(
-        "sweep --agents 3 --mixing 0.6 --noise 4 --noise-kind harmonic --parameter rate=0.1,0.5",
+        "sweep --agents 3 --mixing 0.6 --noise 4 --law harmonic --parameter rate=0.1,0.5",
         *("--rounds", "4", "--runs", "2", "--json", "--out", str(tmp_path / "s.jsonl")),
     )
     assert swept.exit_code == 0, swept.output

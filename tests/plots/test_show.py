@@ -163,7 +163,7 @@ def test_a_sweep_has_a_picture(tmp_path):
     grid = {"agents": [10, 100], "mixing": [0.5, 0.8], "epsilon": [1.0]}
     found = sweep(grid, path=tmp_path / "a.jsonl", **asked)
     axes = show(found).axes[0]
-    promised = found.radius.sel(mixing=0.5).squeeze().to_numpy()
+    promised = found.average_radius.sel(mixing=0.5).squeeze().to_numpy()
     drawn = [line.get_ydata() for line in axes.get_lines()]
     assert any(np.shape(y) == promised.shape and np.allclose(y, promised) for y in drawn)
     many = sweep({**grid, "mixing": [k / 10 for k in range(2, 10)], "agents": list(range(2, 12))},

@@ -156,7 +156,7 @@ def test_a_sweep_is_one_row_per_cell(tmp_path):
     found = sweep(grid, rounds=3, runs=5, method="outcome", path=tmp_path / "sweep.jsonl")
     made = SweepTable.of(found)
     table = made.to_dataframe().set_index(["agents", "epsilon"])
-    assert table.radius[8, 2.0] == found.radius.sel(agents=8, epsilon=2.0, mixing=0.5).item()
+    assert table.average_radius[8, 2.0] == found.average_radius.sel(agents=8, epsilon=2.0, mixing=0.5).item()
     assert made.summary().columns[:2] == ["agents", "epsilon"]  # not the mixing, which all cells share
     assert len(made.summary().rows) == made.as_dict()["finished"] == 4
     assert made.to_latex().count(r" \\") == 5

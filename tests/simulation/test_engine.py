@@ -273,7 +273,10 @@ def test_the_dataset_says_what_was_run():
     assert float(data.noise) == 3
     assert float(data.decay) == 0.9
     assert "indptr" not in data
+    assert data.attrs.pop("edges").tolist() == mechanism.graph.edges().tolist()
+    assert data.attrs.pop("values_sha256") != data.attrs["graph_sha256"]
     assert data.attrs == {
+        "graph_sha256": mechanism.graph.sha256,
         "mechanism": "distributed",
         "weights": "closed",
         "law": "fading",

@@ -124,7 +124,7 @@ def test_feedback_is_cut_to_the_reach():
 def test_sweep_over_keepers(tmp_path):
     grid = {"agents": [100], "keepers": [0, 1, 3], "mixing": [0.8], "epsilon": [1.0]}
     found = sweep(grid, path=tmp_path / "s.jsonl", rounds=20, runs=200, values="zeros", method="outcome")
-    radius = found["radius"].values.reshape(-1)
+    radius = found["average_radius"].values.reshape(-1)
     law = Fading.best(0.8, 1.0)
     expected = [accuracy.radius(ClientServer(law, agents=100, keepers=m), 0.05, 20) for m in (0, 1, 3)]
     assert radius == pytest.approx(expected, rel=1e-9)

@@ -90,7 +90,8 @@ def test_a_cluster_gives_the_numbers_of_the_engine(cluster, case):
     for name in ("theta", "average"):
         assert found[name].dims == whole[name].dims
         assert_array_equal(found[name].values, whole[name].values)
-    assert found.attrs == whole.attrs
+    inputs = {"edges", "graph_sha256", "values_sha256"}  # a worker has only a part of them
+    assert found.attrs == {name: fact for name, fact in whole.attrs.items() if name not in inputs}
     assert_array_equal(found["mixing"].values, whole["mixing"].values)
     assert told == [(done, 7) for done in range(1, 8)]
 

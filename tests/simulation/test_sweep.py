@@ -52,7 +52,7 @@ def test_cells_hold_what_a_researcher_plots(whole):
     assert cell["epsilon_endless"] == privacy.epsilon(mechanism.law)
     assert cell["variance"] == accuracy.variance(mechanism, 12)
     assert cell["chebyshev_radius"] == accuracy.chebyshev_radius(mechanism, 0.05, 12)
-    assert cell["radius"] == accuracy.radius(mechanism, 0.05, 12)
+    assert cell["average_radius"] == accuracy.radius(mechanism, 0.05, 12)
     plan = SweepPlan.of(GRID, values="zeros", failure_probability=0.05, **CALL)
     number = next(i for i in range(4) if list(plan.settings(i).values()) == [5, "fading", 0.3, 2.5, 0.9])
     expected = sample_outcome(mechanism, 4, rounds=12, seed=plan.cell_seed(number))
@@ -75,7 +75,7 @@ def test_epsilon_chooses_the_best_noise(tmp_path):
     assert fading["epsilon_endless"] == pytest.approx(0.4)
     assert one_shot["noise"] == pytest.approx(1 / 0.4)
     assert np.isnan(one_shot["decay"])
-    assert one_shot["radius"] == accuracy.radius(ClientServer(OneShot(0.5, 2.5), agents=10), 0.05, 12)
+    assert one_shot["average_radius"] == accuracy.radius(ClientServer(OneShot(0.5, 2.5), agents=10), 0.05, 12)
 
 
 def test_where_no_endless_run_is_private_the_rounds_still_have_a_loss(tmp_path):
@@ -172,7 +172,7 @@ def test_a_killed_sweep_goes_on_where_it_was(whole, tmp_path):
     assert lines(path) == whole[0][:3]
     partly = load_sweep(path)
     assert partly.attrs["finished"] == 2
-    assert int(partly["radius"].notnull().sum()) == 2
+    assert int(partly["average_radius"].notnull().sum()) == 2
     told = []
     after = sweep(GRID, path=path, progress=lambda *done: told.append(done), **CALL)
     assert told == [(done, 4) for done in range(2, 5)]

@@ -56,7 +56,7 @@ def _axis(name: str, kind: click.ParamType[Any], text: str) -> Callable[[options
 @_axis("noise", options.NUMBERS, "Noise of round 0 (c); needs --decay.")
 @_axis("decay", options.NUMBERS, "Decay (q).")
 @_axis("epsilon", options.NUMBERS, "Privacy (ε), with the noise and decay that are best for it.")
-@_axis("noise-kind", Names(), "Noise laws: fading, one-shot, constant.  [default: fading]")
+@_axis("law", Names(), "Noise laws: fading, one-shot, constant.  [default: fading]")
 @click.option(
     "--parameter",
     "parameters",
