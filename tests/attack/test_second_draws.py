@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tacit.errors import CapExceeded, InputError, LedgerError
+from tacit.protocol.records import Began, Spoke
 from tacit.runtime.ledger.ledger import Ledger
 
 S, T = b"s" * 32, b"t" * 32
@@ -123,6 +124,51 @@ def test_a_session_that_counts_several_times_keeps_a_lowered_cap(folder):
         # messages of 0.1 each: two of them count for 0.6, beside the 0.3 of the other session
         assert budget.spent + 2 * 0.1 <= budget.cap + 1e-15
         assert budget.spent + 3 * 0.1 > budget.cap
+
+
+@pytest.mark.parametrize(("before", "more"), [(0, 0), (0, 2), (2, 0), (2, 1)])
+def test_a_lower_cap_stops_an_agent_before_it_would_exceed_it(world, before, more):
+    """Begun and not spoken yet, or after some rounds: restarted with a cap for so many more messages."""
+    session = world.session(adjacency=10.0, rounds=30, quorum=1)
+    losses = [float(loss) for loss in session.account(0).per_message]
+
+    def said(ledger):
+        return [record.update for record in ledger.records(session.id) if isinstance(record, Spoke)]
+
+    async def stop():
+        network = world.network(session)
+        others = [world.agent(session, network, 1)] if before else []
+        rest = asyncio.ensure_future(world.run(session, others, network))
+        async with asyncio.timeout(120), world.agent(session, network, 0) as agent:
+            while not agent._ledger.size(session.id) or len(said(agent._ledger)) < before:
+                await asyncio.sleep(0)
+        rest.cancel()
+        await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()})  # until all ledgers are closed
+
+    asyncio.run(stop())
+    with Ledger(world.folder / "a0.ledger") as ledger:
+        allowed = len(said(ledger)) + more
+    assert before <= allowed < 30
+    cap, network = sum(losses[:allowed]) * (1 + 1e-9), world.network(session)
+    agents = [world.agent(session, network, 0, cap=cap), world.agent(session, network, 1)]
+    asyncio.run(world.run(session, agents, network))
+    with Ledger(world.folder / "a0.ledger") as ledger:
+        assert said(ledger) == list(range(allowed))
+        assert ledger.spent("value") <= cap
+
+
+def test_a_lower_cap_counts_in_a_process_that_goes_on(folder):
+    """Its machine has the old cap; the ledger refuses the message before it is sent."""
+    with Ledger(folder / "l") as ledger:
+        ledger.reserve(S, "meter", planned=0.8, adjacency=1.0, diameter=1.0, cap=1.0)
+        ledger.append(S, [Began(S, 0, b"", 0.8, 0.0, 1.0), Spoke(0, b"frame", 0.3)])
+        ledger.set_cap("meter", 0.5)
+        with pytest.raises(CapExceeded, match=r"lowered to 0\.5"):
+            ledger.append(S, [Spoke(1, b"frame", 0.3)])
+        assert ledger.said(S, 1) is None
+        ledger.append(S, [Spoke(1, b"frame", 0.2)])
+        ledger.set_cap("meter", 1.0)
+        ledger.append(S, [Spoke(2, b"frame", 0.3)])
 
 
 def test_what_a_session_costs_is_told_with_what_it_protects(world):

@@ -275,6 +275,44 @@ def test_a_series_that_too_many_refuse_ends(tmp_path):
     asyncio.run(main())
 
 
+def test_a_policy_that_allows_less_counts_before_the_first_message(tmp_path):
+    """Accepted, begun, and not spoken in yet: a lower cap, a smaller delta, no series at all."""
+
+    async def main():
+        fleet = await made(tmp_path)
+        run = Running(fleet)
+        async with fleet.clock.creeping(), fleet.serving():
+            await run.come(*KEEPERS, *AGENTS)
+            run.ask()
+            await run.answered(6)
+            changed = {
+                "alice": {"cap": 0.5},
+                "bob": {"delta": 1e-12},
+                "carol": {"hides": None, "delta": None},
+            }
+            await run.go(*changed)
+            for name, limits in changed.items():
+                allowed = {k: v for k, v in {**ACCEPTS, **limits}.items() if v is not None}
+                fleet.policy(name, value_table={}, trust=["south"], **allowed)
+            await run.come(*changed)
+            await fleet.until(lambda: not any(run.there[name].sessions for name in changed))
+            session = run.session
+            fleet.clock.move_to(session.series.begin_of(0))
+            dave = run.there["dave"].ledger
+            await fleet.until(lambda: any(isinstance(r, Spoke) for r in dave.records(session.id)))
+            await run.go(*run.there)
+        return session
+
+    session = asyncio.run(main())
+    for name in AGENTS[:3]:
+        with Ledger(tmp_path / f"{name}.ledger") as ledger:
+            assert ledger.is_over(session.id), name
+            assert not any(isinstance(record, Spoke) for record in ledger.records(session.id)), name
+            assert ledger.spent("value") == 0.0
+        assert not list(tmp_path.glob(f"{name}.ledger.*.ephemeral")), name
+        assert not list((tmp_path / f"{name}.ledger.sessions").iterdir()), name
+
+
 def test_a_cancelled_series_ends_for_agents_and_keepers(tmp_path, monkeypatch):
     """`tacit hub cancel` reaches everyone who is connected, and a hub that is restarted begins nothing."""
     monkeypatch.setattr(coordinator_module, "_LOOK", 0.01)

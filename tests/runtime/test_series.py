@@ -16,7 +16,7 @@ from tacit.errors import CapExceeded, InputError, LedgerError
 from tacit.protocol.codec import Codec
 from tacit.protocol.effects import Answered, MeanPublished, SlotMissed, Spoken
 from tacit.protocol.messages import COORDINATOR, Feedback
-from tacit.protocol.records import Began, Closed, Disclosed, Sampled, Spoke
+from tacit.protocol.records import Began, Closed, Disclosed, Ended, Keyed, Sampled, Spoke
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines, Session
 from tacit.runtime.agent import Agent
@@ -31,7 +31,7 @@ from tacit.runtime.fleet.sources import (
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.identity.roster import Roster
 from tacit.runtime.keeper import Keeper
-from tacit.runtime.ledger import schema
+from tacit.runtime.ledger import key_guard, schema
 from tacit.runtime.ledger.budget import Hidden, Window
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.noise import noise_of_series
@@ -309,13 +309,153 @@ def test_a_series_that_was_never_spoken_in_costs_nothing_when_it_is_settled(path
         assert ledger.balance("meter").spent == ledger.balance("meter").delta == 0.0
 
 
-def test_dropping_expired_sessions_does_not_drop_a_series(path):
-    """Its failure probability must stay in the sum."""
-    session = known_series(3, 8, expires=1000)
+def spoken(ledger, session=SERIES, **given):
+    """Reserve a series, and send its first message."""
+    reserve(ledger, session, **given)
+    loss = session.series.loss
+    ledger.append(session.id, [Began(session.id, 0, b"", loss, 0.0, 10.0), Spoke(0, b"frame", loss)])
+
+
+def test_dropping_expired_sessions_does_not_drop_a_series(path, tmp_path):
+    """Its failure probability must stay in the sum, and what it hides; the keys have bindings of all."""
+    keys = tmp_path / "keys"
+    keys.mkdir(mode=0o700)
+    session, silent = known_series(3, 8, expires=1000), known_series(3, 9, expires=1001)
     with Ledger(path) as ledger:
-        reserve(ledger, session, accepts=ACCEPTS)
-        ledger.settle(session.id)
-        assert session.id not in ledger._purse.settled_by(1e9)
+        spoken(ledger, session, accepts=ACCEPTS, cap=9.0)
+        key_guard.bind(keys, session.id, ledger, session.expires)
+        ledger.append(session.id, [Ended(1, None)])
+        before = ledger.balance("meter")
+        assert before.delta == 1e-6
+        assert key_guard.compact(keys, ledger, 1e9) == 0
+        with pytest.raises(InputError, match="no series"):
+            ledger.compact([session.id], 1000, 1e9)
+        assert ledger.balance("meter") == before
+        with pytest.raises(CapExceeded, match="fails with a probability"):
+            reserve(ledger, known_series(3, 10, expires=2_000_000_000), cap=None)
+        ledger.set_cap("meter", 9.0, accepts=Hidden(Hides.parse("step:2"), 2e-6))
+        reserve(ledger, silent, cap=None)
+        ledger.settle(silent.id)
+        assert key_guard.compact(keys, ledger, 1e9) == 1  # it has sent nothing, so nothing is lost
+    with Ledger(path) as ledger:
+        assert (ledger.balance("meter").spent, ledger.balance("meter").delta) == (before.spent, before.delta)
+
+
+# ---- caps that change -------------------------------------------------------------------------------------
+
+
+def begun(ledger, **given):
+    """Reserve a series and begin it, with a key, and send nothing."""
+    reserve(ledger, accepts=ACCEPTS, **given)
+    ledger.ephemeral_key(SERIES.id, 0, SERIES.expires)
+    began = Began(SERIES.id, 0, b"", SERIES.series.loss, 0.0, 1.0)
+    ledger.append(SERIES.id, [began, Keyed(0, b"frame")])
+
+
+LOWER = {
+    "cap": {"cap": 0.5},
+    "delta": {"cap": None, "accepts": Hidden(Hides.parse("step:2"), 1e-12)},
+}
+
+
+@pytest.mark.parametrize("lower", LOWER)
+def test_a_lower_cap_ends_a_series_that_has_sent_nothing(path, tmp_path, lower):
+    with Ledger(path) as ledger:
+        begun(ledger)
+        assert list(tmp_path.glob("*.ephemeral"))
+    with Ledger(path) as ledger:
+        with pytest.raises(CapExceeded):
+            reserve(ledger, **LOWER[lower])
+        assert ledger.is_over(SERIES.id)
+        assert not list(tmp_path.glob("*.ephemeral"))
+        with pytest.raises(LedgerError, match="settled"):
+            ledger.append(SERIES.id, [Spoke(0, b"frame", SERIES.series.loss)])
+        assert ledger.balance("meter").spent == ledger.balance("meter").delta == 0.0
+
+
+@pytest.mark.parametrize(
+    ("cap", "accepts"),
+    [(0.5, None), (1.0, Hidden(Hides.parse("reading"), 1e-6)), (1.0, Hidden(Hides.parse("step:2"), 1e-12))],
+)
+def test_a_cap_that_is_lowered_meanwhile_counts_before_the_first_message(path, cap, accepts):
+    """At the next start, and in a process that goes on."""
+    with Ledger(path) as ledger:
+        begun(ledger)
+        ledger.set_cap("meter", cap, accepts=accepts)
+        with pytest.raises(CapExceeded):
+            ledger.append(SERIES.id, [Spoke(0, b"frame", SERIES.series.loss)])
+        assert ledger.said(SERIES.id, 0) is None
+        with pytest.raises(CapExceeded):
+            reserve(ledger, cap=None)
+        assert ledger.is_over(SERIES.id)
+
+
+def test_a_series_cannot_be_resumed_with_another_meaning(path):
+    with Ledger(path) as ledger:
+        begun(ledger)
+        with pytest.raises(InputError, match="joining a session cannot change"):
+            reserve(ledger, accepts=Hidden(Hides.parse("reading"), 1e-6), cap=None)
+
+
+def test_a_series_that_has_sent_goes_on_under_a_lower_cap(path):
+    """All of its loss is spent with its first message; further ones cost nothing."""
+    with Ledger(path) as ledger:
+        spoken(ledger, accepts=ACCEPTS)
+        reserve(ledger, cap=0.1, accepts=Hidden(Hides.parse("step:2"), 1e-12))
+        ledger.append(SERIES.id, [Spoke(1, b"frame", 0.0)])
+        balance = ledger.balance("meter")
+        assert (balance.cap, balance.spent, balance.remaining) == (0.1, SERIES.series.loss, 0.0)
+        with pytest.raises(CapExceeded):
+            reserve(ledger, known_series(3, 9), cap=None)
+        reserve(ledger, cap=1.0, accepts=ACCEPTS)  # the same command as at first: it raises nothing
+        assert ledger.balance("meter").cap == 0.1
+        assert ledger.balance("meter").delta_cap == 1e-12
+
+
+def test_a_live_series_that_has_sent_nothing_is_refused_under_a_lower_cap(keys, tmp_path):
+    live = Live(series_of(keys, lead=3600.0), keys, tmp_path)
+
+    async def start(cap, said):
+        member = SeriesMember(
+            live.about, CallableSource(lambda: 1.0), cap=cap, connect=live.where, accepts=ACCEPTS,
+            ledger=tmp_path / "a0.ledger", identity=keys["a0"], trust={"north": keys["north"].public_key},
+        )  # fmt: skip
+        async with asyncio.timeout(WAIT), member:
+            while not member._ledger.records(live.about.id):
+                await asyncio.sleep(0)
+            said.append(True)
+
+    asyncio.run(start(30.0, said := []))
+    assert said
+    assert list(tmp_path.glob("a0.ledger.*.ephemeral"))
+    with pytest.raises(CapExceeded):
+        asyncio.run(start(0.1, []))
+    assert not list(tmp_path.glob("a0.ledger.*.ephemeral"))
+
+
+def test_a_cap_for_a_wider_change_than_an_earlier_series_hides_is_refused(path):
+    """What a series of step:2 has cost for step:5 or any reading, nothing bounds."""
+    with Ledger(path) as ledger:
+        spoken(ledger, accepts=ACCEPTS, cap=3.0)
+        for wider in ("step:5", "reading", "window:3"):
+            with pytest.raises(InputError, match=f"series {SERIES.id.hex()[:16]} .* hides step:2"):
+                ledger.set_cap("meter", 1e9, accepts=Hidden(Hides.parse(wider), 1e-6))
+        assert ledger.balance("meter").hides == "step:2.0"
+        ledger.set_cap("meter", 3.0, accepts=Hidden(Hides.parse("step:1"), 1e-6))  # it is covered
+        ledger.set_cap("meter", 3.0, accepts=ACCEPTS)
+        ledger.append(SERIES.id, [Ended(1, None)])
+        with pytest.raises(InputError, match="hides step:2"):  # over, and it has cost what it has cost
+            ledger.set_cap("meter", 3.0, accepts=Hidden(Hides.parse("step:5"), 1e-6))
+    with Ledger(path) as ledger, pytest.raises(InputError, match="hides step:2"):
+        ledger.set_cap("meter", 3.0, accepts=Hidden(Hides.parse("step:5"), 1e-6))
+
+
+def test_a_series_that_has_sent_nothing_does_not_stand_in_the_way_of_a_wider_cap(path):
+    with Ledger(path) as ledger:
+        begun(ledger)
+        ledger.set_cap("meter", 1.0, accepts=Hidden(Hides.parse("step:5"), 1e-6))
+        with pytest.raises(CapExceeded, match="wants step:5"):
+            reserve(ledger, cap=None)
 
 
 def test_a_ledger_from_before_there_were_series_is_refused(keys, tmp_path, monkeypatch):

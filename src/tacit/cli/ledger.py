@@ -86,7 +86,12 @@ def cap(
     delta: float | None,
     as_json: bool,
 ) -> None:
-    """Set the cap of a value, by its label, for sessions from now on."""
+    """Set the cap of a value, by its label.
+
+    A lower cap takes effect at once, also in sessions that have begun: an agent stops before it would exceed
+    the cap. A series that has sent nothing yet ends; one that has sent has spent its whole loss, and goes on.
+    A cap that hides a wider change than an earlier series is refused.
+    """
     from tacit.cli.join_series import accepted
     from tacit.runtime.ledger.ledger import Ledger
 

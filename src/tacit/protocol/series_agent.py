@@ -100,10 +100,8 @@ class SeriesAgentMachine(SlotClock, LeavingMember):
         self, session: Session, number: int, *, sign: Sign, budget: Budget, private: bytes | None
     ) -> None:
         self._set_up(session, number, sign, budget)
-        loss = self.series.loss
-        if not within(exact(float(budget.spent)) + exact(loss), budget.cap):
-            raise StateError("the loss of the whole series must be within the cap, and is above it.")
-        self._first = Began(session.id, number, b"", loss, budget.spent, float(budget.cap))
+        self._require_affordable()
+        self._first = Began(session.id, number, b"", self.series.loss, budget.spent, float(budget.cap))
         self._begun = self.keyring.unlock(private, sign)
 
     def _set_up(self, session: Session, number: int, sign: Sign, budget: Budget) -> None:
@@ -153,8 +151,15 @@ class SeriesAgentMachine(SlotClock, LeavingMember):
                 agent._replay(record)
         if not began:
             raise StateError("an agent's records must start with how it began.")
+        if not (agent.sent or agent._ended or agent._stopped):
+            agent._require_affordable()  # the cap may have been lowered
         agent._begun = agent.keyring.unlock(private, sign)
         return agent
+
+    def _require_affordable(self) -> None:
+        """Refuse a budget that the series would exceed with its first message."""
+        if not within(exact(float(self.budget.spent)) + exact(self.series.loss), self.budget.cap):
+            raise StateError("the loss of the whole series must be within the cap, and is above it.")
 
     def _replay(self, record: Record) -> None:
         match record:

@@ -467,7 +467,7 @@ class FleetAgent:
         return {
             "ledger": self.ledger,
             "identity": self.identity,
-            "cap": None,
+            "cap": self.policy.cap,  # it may be lower than when the session was accepted
             "label": self.policy.label,
             "trust": self.policy.trust,
             "transport": SessionChannel(session, number_of(session, self.identity), self.connection),
@@ -496,12 +496,20 @@ class FleetAgent:
         """Take part in a series: the value is read in every slot."""
         if self._never_begun(session):
             return True
+        # The policy may have changed since the series was accepted; until it has sent, nothing is lost.
+        set_aside = self.ledger.reservation(session.id)
+        unsent = set_aside is not None and not set_aside.said and not set_aside.settled
+        if unsent and (refusal := self.policy.judge_series(session)) is not None:
+            self.ledger.settle(session.id)
+            self._refuse(session, refusal.why, refusal.sentence)
+            return True
         if fresh:
             self._accept(session)
         assert self._source is not None
         member: SeriesMember = SeriesMember(
             session,
             self._source,
+            accepts=self.policy.accepts,
             watch=lambda notice: self._note_slot(member, notice),
             unread=lambda count, why: self._note_unread(session, count, why),
             **self._mine(session),

@@ -38,7 +38,6 @@ from tacit.theory.series import Hides, written
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tacit.protocol.series import Series
     from tacit.protocol.session import Session
     from tacit.runtime.ledger.ledger import Ledger
 
@@ -187,7 +186,7 @@ class Policy:
                 f"{where} is about {_numbers(session.components, lattice.low, lattice.high)}, and the policy "
                 f"about {_numbers(self.components, self.low, self.high)}",
             )
-        if session.series is not None and (refusal := self._judge_series(where, session.series)) is not None:
+        if (refusal := self.judge_series(session)) is not None:
             return refusal
         try:
             require_trusted_keeper(session, self.trust or {})
@@ -203,11 +202,14 @@ class Policy:
             return PolicyRefusal("pause", f"{where} comes less than {self.pause:g} s after the one before")
         return None
 
-    def _judge_series(self, where: str, series: Series) -> PolicyRefusal | None:
+    def judge_series(self, session: Session) -> PolicyRefusal | None:
         """Return why a series is refused, whatever it costs.
 
         The ledger adds up all series.
         """
+        where, series = f"session {session.name}", session.series
+        if series is None:
+            return None
         hides, delta = written(series.hides), f"{series.delta:g}"
         if self.accepts is None:
             return PolicyRefusal(

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right, insort
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -176,9 +176,12 @@ class Purse:
         self._closed: Counter[tuple[str, float, float]] = Counter()  # said in settled ones: `_kind`
         self._times: defaultdict[str, list[tuple[float, bytes]]] = defaultdict(list)  # sorted by `_begun`
         self._carried: dict[bytes, Sum] = {}  # in the place of sessions whose rows were dropped
+        self._recapped: set[str] = set()  # their caps may have been lowered below what is reserved
 
     def capped(self, row: Capped) -> None:
         """Add a cap; the last one counts."""
+        if row.value in self._caps:
+            self._recapped.add(row.value)
         self._caps[row.value] = row
 
     # The next three must work in any order: `carry` adds a sum as a session that is settled before it is
@@ -232,21 +235,19 @@ class Purse:
         fresh = (Sum(*_kind(row), _begun(row), 1, *in_digits(self._said.get(s, 0))) for s, row in rows)
         return [*self._carried.values(), *fresh]
 
-    def settled_by(self, when: float) -> dict[bytes, int]:
-        """Return the settled sessions that had expired by then, with their expiry.
+    def summable(self, session: bytes) -> bool:
+        """Whether a sum of losses can replace the rows of a session.
 
-        Series are left out: a sum of losses does not contain what a series hides, nor its failure
-        probability.
+        An open session may still send. A series that has sent must stay: a sum does not contain what it
+        hides, nor its failure probability.
         """
-        return {
-            session: row.expires
-            for session, row in self._reserved.items()
-            if row.expires is not None and row.expires <= when and session in self._settled and not row.hides
-        }
+        row = self._reserved.get(session)
+        return session not in self._open and not (row is not None and row.hides and self._said.get(session))
 
-    def is_open(self, session: bytes) -> bool:
-        """Whether a session has a reservation and is not settled."""
-        return session in self._open
+    def expiries(self, known: Mapping[bytes, int]) -> dict[bytes, int]:
+        """Return when sessions expire: by their reservation, else as `known`."""
+        rows = self._reserved.items()
+        return {**known, **{session: row.expires for session, row in rows if row.expires is not None}}
 
     def is_settled(self, session: bytes) -> bool:
         """Whether no further message will be sent in a session."""
@@ -324,18 +325,39 @@ class Purse:
             value, row.adjacency, row.cap, fraction_up(spent), rest, count, row.hides, delta, row.delta
         )
 
-    def failing(self, value: str) -> Fraction:
+    def failing(self, value: str, but: bytes | None = None) -> Fraction:
         """The sum of the failure probabilities of all series on a value.
 
-        A series that was settled before its first message cannot fail, so it does not count.
+        A series that was settled before its first message cannot fail, so it does not count. The series `but`
+        is left out.
         """
         rows = ((s, row) for s, row in self._reserved.items() if row.value == value and row.delta)
         return sum(
-            (Fraction(row.delta) for s, row in rows if s not in self._settled or self._said.get(s)),
+            (
+                Fraction(row.delta)
+                for s, row in rows
+                if s != but and (s not in self._settled or self._said.get(s))
+            ),
             Fraction(0),
         )
 
-    def require_hidden(self, row: Reserved, cap: Capped) -> None:
+    def require_covered(self, cap: Capped) -> None:
+        """Refuse a cap for a change that earlier series do not hide.
+
+        No number is known that their loss could count with: a stream that changes by more than a series hides
+        may be told apart with certainty.
+        """
+        for session, row in self._reserved.items():
+            said = row.value == cap.value and row.hides and self._said.get(session)
+            if said and not Hides.parse(row.hides).covers(Hides.parse(cap.hides)):
+                raise InputError(
+                    f"series {session.hex()[:16]} has sent messages about {cap.value!r} and hides "
+                    f"{row.hides} only: nothing bounds what it has cost for {cap.hides}, so this cap could "
+                    "not be kept. Keep what it hides, or use another label for readings that were never in "
+                    "that series."
+                )
+
+    def require_hidden(self, row: Reserved, cap: Capped, session: bytes) -> None:
         """Refuse a series that its owner has not accepted.
 
         The owner accepts what it hides, and a sum of failure probabilities.
@@ -356,7 +378,7 @@ class Purse:
                 "nothing was sent. Ask for a series that hides it, or change what you want hidden "
                 f"(`tacit ledger cap {how}`)."
             )
-        before = self.failing(row.value)
+        before = self.failing(row.value, session)
         if before + Fraction(row.delta) > Fraction(cap.delta):
             raise CapExceeded(
                 f"this series fails with a probability of {row.delta:g}, and with the "
@@ -380,9 +402,10 @@ class Purse:
         row = self._reserved[session]
         return _steps(self._caps[row.value], row)
 
-    def _ways_out(self, value: str, ledger: str) -> str:
+    def _ways_out(self, value: str, ledger: str, but: bytes) -> str:
         """Name the sessions that reserve loss, and the command that releases it."""
         held = self.held(value)
+        held.pop(but, None)
         ways = [
             f"Session {session.hex()[:16]} holds {shown_up(fraction_up(amount))} for messages not sent yet, "
             f"{_until(self._reserved[session])}: "
@@ -392,10 +415,14 @@ class Purse:
         more = f"{len(held) - _MOST_NAMED} more sessions hold some." if len(held) > _MOST_NAMED else ""
         return " ".join([*ways, more]).strip()
 
-    def room(self, row: Reserved, cap: Capped, *, partial: bool, ledger: str) -> Reserved:
+    def others(self, value: str, session: bytes) -> Fraction:
+        """What all sessions on a value but this one count against the cap."""
+        return self.spent(value) - (self.charge(session) if session in self._reserved else 0)
+
+    def room(self, row: Reserved, cap: Capped, session: bytes, *, partial: bool, ledger: str) -> Reserved:
         """Return the reservation that fits under the cap, or refuse the session."""
         count = _steps(cap, row)
-        cost, before = Fraction(row.planned) * count, self.spent(row.value)
+        cost, before = Fraction(row.planned) * count, self.others(row.value, session)
         if before + cost <= cap.cap:
             return row
         left = max(Fraction(cap.cap) - before, Fraction(0))
@@ -406,7 +433,7 @@ class Purse:
         raise CapExceeded(
             f"this session may cost {shown_up(fraction_up(cost))}{times}, and with the "
             f"{shown_up(fraction_up(before))} of other sessions on {row.value!r} that would exceed the cap "
-            f"of {cap.cap:.6g}: nothing was sent. {self._ways_out(row.value, ledger)} "
+            f"of {cap.cap:.6g}: nothing was sent. {self._ways_out(row.value, ledger, session)} "
             "Ask for a session with more noise, or raise the cap (`tacit ledger cap`)."
         )
 
@@ -416,23 +443,45 @@ class Purse:
         if row is None:
             return None
         cap = self._caps[row.value]
-        others = self.spent(row.value) - self.charge(session)
         return Reservation(
             value=row.value,
             adjacency=row.adjacency,
             planned=row.planned,
             steps=_steps(cap, row),
-            others=fraction_up(others),
+            others=fraction_up(self.others(row.value, session)),
             cap=cap.cap,
             said=up(self._said.get(session, 0)),
             settled=session in self._settled,
             expires=row.expires,
         )
 
-    def require_reserved(self, session: bytes, losses: list[float]) -> None:
-        """Refuse messages whose loss would exceed the reservation."""
+    def require_begun_in_time(self, session: bytes, ledger: str) -> None:
+        """Refuse a series whose first message the owner would refuse now.
+
+        Its whole loss counts from that message on, so a cap that is lowered later has nothing left to save.
+        """
+        row = self._reserved[session]
+        if row.hides and session in self._open and not self._said.get(session):
+            cap = self._caps[row.value]
+            self.require_hidden(row, cap, session)
+            self.room(row, cap, session, partial=False, ledger=ledger)
+
+    def require_reserved(self, session: bytes, losses: list[float], ledger: str) -> None:
+        """Refuse messages whose loss would exceed the reservation, or the cap.
+
+        The cap was checked when the loss was reserved, so only a cap that was changed is checked again.
+        """
         row = self._reserved.get(session)
         total = self._said.get(session, 0) + sum(map(exact, losses))
+        if row is not None and row.value in self._recapped:
+            self.require_begun_in_time(session, ledger)
+            cap, count = self._caps[row.value], _steps(self._caps[row.value], row)
+            more = self.others(row.value, session) + as_fraction(total) * count > cap.cap
+            if more and not row.hides:
+                raise CapExceeded(
+                    f"the cap of {row.value!r} was lowered to {cap.cap:.6g}, and the next message would "
+                    "exceed it: the agent sends nothing more."
+                )
         if row is not None and not within(total, row.planned):
             raise CapExceeded(
                 f"the messages of this session would cost {shown_up(up(total))}, more than the "

@@ -29,7 +29,7 @@ from typing import Self, cast, final
 
 import msgspec
 
-from tacit.errors import InputError, LedgerError, SessionOver
+from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
 from tacit.protocol.records import (
     Began,
     Closed,
@@ -192,7 +192,7 @@ class Ledger:
         with self._using():
             # Check before writing: a message that is in the ledger may be sent, whatever happens next.
             if losses:
-                self._purse.require_reserved(session, losses)
+                self._purse.require_reserved(session, losses, str(self.path))
             for member in keyed:
                 self._keys.save(session, member)
             if rows:
@@ -339,10 +339,10 @@ class Ledger:
         `known` has the expiry of sessions without a reservation: those of keepers and coordinators.
         """
         with self._using():
-            rows = self._store.rows("WHERE kind = 'ended'", ())
-            ended = {row[0] for row in rows}
-            expired = {s: e for s, e in (known or {}).items() if e <= now and s in ended}
-            return expired | self._purse.settled_by(now)
+            rows = self._store.rows("WHERE kind IN ('silenced', 'ended', 'settled')", ())
+            over = {row[0] for row in rows if self._purse.summable(row[0])}
+            expiries = self._purse.expiries(known or {})
+            return {s: expiries[s] for s in over if s in expiries and expiries[s] <= now}
 
     def compact(self, over: Collection[bytes], horizon: int, now: float) -> None:
         """Drop the records of finished sessions, and keep their losses.
@@ -353,8 +353,11 @@ class Ledger:
         with self._using():
             # An open session reserves more than its messages cost so far. A sum of what was said would
             # release the rest, although the agent may still send.
-            if any(self._purse.is_open(session) for session in over):
-                raise InputError("only sessions that are over can be dropped from a ledger.")
+            if not all(self._purse.summable(session) for session in over):
+                raise InputError(
+                    "only sessions that are over can be dropped from a ledger, and no series that has sent "
+                    "messages."
+                )
             sums = compaction.merged(self._purse.sums(over), now)
             # The horizon never falls: a session that was dropped earlier must stay refused.
             carried = schema.Carried(max(horizon, self._horizon), sums)
@@ -385,8 +388,9 @@ class Ledger:
         """Reserve a session's loss before its first message, or refuse it.
 
         Raises CapExceeded if the loss does not fit under the owner's cap. The loss is recorded before
-        anything is sent, so a crash cannot hide it. A second call for the same session changes nothing,
-        except that a lower cap is stored.
+        anything is sent, so a crash cannot hide it. A second call for the same session reserves nothing more.
+        It stores a lower cap. A series that has sent nothing yet must fit under the cap as it is now, and
+        is given up if it does not; other sessions go on, and stop before they would exceed it.
 
         Parameters
         ----------
@@ -440,10 +444,10 @@ class Ledger:
                 self.settle_expired(now)
                 limit = self._accepted(self._cap(wanted, cap, cap_adjacency), accepts)
                 _require_wide(limit)
-                self._purse.require_hidden(wanted, limit)
+                self._purse.require_hidden(wanted, limit, session)
                 for window in windows:
                     self._purse.require_window(wanted, limit, window, now)
-                granted = self._purse.room(wanted, limit, partial=partial, ledger=str(self.path))
+                granted = self._purse.room(wanted, limit, session, partial=partial, ledger=str(self.path))
                 # Cap and reservation are one transaction: a crash leaves no reservation without a cap. When
                 # this returns, both are on the disk, and the caller opens the network only after that.
                 rows = [] if limit == known else [_cap_row(limit)]
@@ -453,8 +457,13 @@ class Ledger:
                     f"this session was reserved for the value {before.value!r} at adjacency "
                     f"{before.adjacency:g}: resume it with the same."
                 )
-            elif cap is not None and require_amount(cap, "a cap", endless=True) < before.cap:
-                self._write([_cap_row(self._cap(wanted, cap, cap_adjacency))])
+            else:
+                self._lower(wanted, cap, cap_adjacency, accepts)
+                try:
+                    self._purse.require_begun_in_time(session, str(self.path))
+                except CapExceeded:
+                    self._settle((session,))  # for good, and with its key: the owner has decided
+                    raise
             return cast(Reservation, self._purse.reservation(session))
 
     def reservation(self, session: bytes) -> Reservation | None:
@@ -489,6 +498,19 @@ class Ledger:
             )
         return known if given is None else msgspec.structs.replace(known, cap=given)
 
+    def _lower(
+        self, wanted: schema.Reserved, cap: float | None, adjacency: float | None, accepts: Hidden | None
+    ) -> None:
+        """Store the lower of the given and the known cap, for what was reserved."""
+        known = cast(schema.Capped, self._purse.cap(wanted.value))
+        limit = known
+        if cap is not None and require_amount(cap, "a cap", endless=True) < known.cap:
+            limit = self._cap(wanted, cap, adjacency)
+        if accepts is not None:
+            limit = self._accepted(limit, accepts._replace(delta=min(accepts.delta, known.delta)))
+        if limit != known:
+            self._write([_cap_row(limit)])
+
     @staticmethod
     def _accepted(cap: schema.Capped, accepts: Hidden | None) -> schema.Capped:
         """Add to a cap what its owner accepts for series.
@@ -512,7 +534,8 @@ class Ledger:
         """Change the owner's cap for a value, and what it covers.
 
         That is its adjacency, and what is accepted for series. The last cap counts. A first cap without an
-        adjacency, and a cap with an infinite one, is for any two values.
+        adjacency, and a cap with an infinite one, is for any two values. A cap for a change that an earlier
+        series does not hide is refused.
         """
         require_label(value)
         with self._using():
@@ -526,6 +549,8 @@ class Ledger:
             elif known is not None:
                 made = msgspec.structs.replace(made, hides=known.hides, delta=known.delta)
             _require_wide(made)
+            if made.hides:
+                self._purse.require_covered(made)
             self._write([_cap_row(made)])
             return self._purse.balance(value)
 
