@@ -172,6 +172,14 @@ def fences(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_a_block_that_writes_a_value_closes_it_to_others(page):
+    """Each block is for one person at one machine, who may not have typed the blocks before it."""
+    for _, text in fences(page):
+        if re.search(r"> *\S*(reading|value)\S*$", text, re.M):
+            assert re.search(r"umask 0?77|chmod 600|install -m 600", text), text
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_every_block_is_run_or_read(page):
     found, run = fences(page), make.pieces((ROOT / page).read_text())
     code = "".join(piece.code for piece in run)

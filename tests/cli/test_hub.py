@@ -1,8 +1,11 @@
 """`tacit hub`, `invite`, `enroll`, `agent` and `keys sign DIRECTORY`, as far as nothing has to listen."""
 
+import asyncio
 import io
 import json
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -242,6 +245,63 @@ def test_a_series_is_ordered_with_what_it_hides(run, answer, hub):
 def test_what_cannot_be_a_series_is_refused(run, answer, hub, words, why):
     assert why in run("hub", "run", hub, *words, code=2).output
     assert answer("hub", "show", hub)["tasks"] == []
+
+
+SECRET = "7.654321"
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["--value-file", "open"], "mode 600"),
+        (["--value-file", "two"], "one finite number"),
+        (["--value-command", f"sh -c 'echo {SECRET} broken'"], "one finite number"),
+        (["--value-command", "false"], "exit code 1"),
+        (["--value-command", "'"], "--value-command"),
+        (["--value-command", "true", "--value-file", "own"], "one place"),
+    ],
+)
+def test_the_source_of_a_value_is_tried_before_the_invitation_is_used(run, hub, tmp_path, words, why):
+    (tmp_path / "line").write_text(run("invite", "alice", "--hub", hub).stdout)
+    for name, text, mode in (("open", SECRET, 0o644), ("two", f"{SECRET} x", 0o600), ("own", SECRET, 0o600)):
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(mode)
+    said = run("enroll", "line", *words, code=2).output
+    assert why in said
+    assert SECRET not in said.replace(f"echo {SECRET}", "")
+    assert not (tmp_path / "alice").exists()  # not even keys were made
+
+
+def test_a_gateway_enrols_many_with_one_command(run, answer, hub, tmp_path, monkeypatch):
+    """Run again, it enrols the rest."""
+    from tacit.cli import enroll as verb
+    from tacit.runtime.fleet import enrolment
+    from tacit.runtime.fleet.policy import read_policy
+
+    made = []
+
+    def enrolled(invitation, keys, name):
+        made.append((invitation.number, str(keys), name))
+        return SimpleNamespace(name=name, key="key", expires=datetime.now(UTC))
+
+    monkeypatch.setattr(enrolment, "enroll", enrolled)
+    lines = (
+        run("invite", "meter-*", "--count", 3, "--hub", hub).stdout
+        + run("invite", "roof", "--hub", hub).stdout
+    )
+    (tmp_path / "lines").write_text(lines)
+    command = ("--value-command", "printf '%s' 4", "--low", 0, "--high", 9, "--cap", 2)
+    assert "--name" in run("enroll", "lines", "--name", "meter", *command, code=2).output
+    told = run("enroll", "lines", "--name", "meter-*", *command).stdout.splitlines()
+    assert told == [f"{name} is enrolled: {name}.toml" for name in ("meter-1", "meter-2", "meter-3", "roof")]
+    assert [(keys, name) for _, keys, name in made][2:] == [("meter-3", "meter-3"), ("roof", None)]
+    assert len({number for number, _, _ in made}) == 4
+    assert asyncio.run(read_policy("meter-2.toml").source.read(1)) == 4.0
+    (tmp_path / "meter-2.toml").unlink()
+    assert (
+        run("enroll", "lines", "--name", "meter-*", *command).stdout == "meter-2 is enrolled: meter-2.toml\n"
+    )
+    assert verb._named("value_file", Path("in/*.txt"), "roof") == Path("in/roof.txt")
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from tacit.cli import options, output
+
+if TYPE_CHECKING:
+    from tacit.runtime.fleet.enrolment import Enrolled
+    from tacit.runtime.fleet.invitation import Invitation
 
 EPILOG = """\b
 Examples:
@@ -18,15 +23,20 @@ Examples:
     --hides step:2 --delta 1e-6 --longest 400d      takes part in series of up to 400 days
   tacit enroll - --keeper < invitation.txt
   tacit enroll invitation.txt --name meter-17 --trust north=KEY
+  tacit enroll 50-lines.txt --name 'meter-*' --value-command './read *' --low 0 --high 50 --cap 20
 """
 
-_OWNED = ("value_file", "low", "high", "cap", "cap_per_day", "hides", "delta", "trust")
+_OWNED = ("value_file", "value_command", "low", "high", "cap", "cap_per_day", "hides", "delta", "trust")
 """Options for agents only."""
 
 
 @click.command(epilog=EPILOG)
 @click.argument("invitation", metavar="FILE|-|INVITATION")
-@click.option("--name", help="Your name, if the invitation is for a pattern like meter-*.")
+@click.option(
+    "--name",
+    help="Your name, if the invitation is for a pattern like meter-*. For a file with several: 'meter-*', "
+    "which becomes meter-1, meter-2, …",
+)
 @click.option(
     "--out", type=click.Path(file_okay=False, path_type=Path), help="Directory of keys.  [default: NAME]"
 )
@@ -35,6 +45,11 @@ _OWNED = ("value_file", "low", "high", "cap", "cap_per_day", "hides", "delta", "
     "--value-file",
     type=click.Path(dir_okay=False, path_type=Path),
     help="For the policy: a file of mode 600 with the value; it is read again for each session.",
+)
+@click.option(
+    "--value-command",
+    metavar="COMMAND",
+    help="For the policy: a command that prints the value; it is run for each session.",
 )
 @click.option(
     "--low", type=options.NUMBER, help="For the policy: lower end of the range that sessions must have."
@@ -75,21 +90,92 @@ def command(
     can read command lines, so prefer a file. Nothing is sent before the hub has proved that it has the
     authority in the invitation. The command then writes NAME.toml, the policy that `tacit agent` reads:
     complete it by hand, or give its numbers here. If it is interrupted, run the same command again.
+
+    The value's file or command is tried first: one that others may read, or that gives no number, is refused
+    before the invitation is used. What it gives is not shown. A file with several invitations enrols as many
+    members; `*` in --value-file and --value-command then stands for the member's name.
     """
-    from tacit.errors import FileError
-    from tacit.runtime.fleet.enrolment import Enrolled, enroll
     from tacit.runtime.fleet.invitation import Invitation
 
-    found = Invitation.parse(_text(invitation))
+    lines = [line for line in _text(invitation).splitlines() if line.strip()]
     _require_readable(keeper, given)
-    chosen = name or found.pattern
-    keys = out or Path(chosen)
+    if len(lines) > 1:
+        invitations = [Invitation.parse(line) for line in lines]
+        _enroll_many(invitations, name, out, as_json, keeper=keeper, **given)
+        return
+    found = Invitation.parse("\n".join(lines))
+    made = _enrolled(found, name, out or Path(name or found.pattern), keeper, given)
+    output.print_result(made, as_json)
+
+
+def _enrolled(
+    found: Invitation, name: str | None, keys: Path, keeper: bool, given: dict[str, Any]
+) -> Enrolled:
+    from tacit.errors import FileError
+    from tacit.runtime.fleet.enrolment import Enrolled, enroll
+
     policy = keys.with_name(f"{keys.name}.toml")
     if policy.exists():
         raise FileError(f"{policy} exists already: choose another directory (--out).")
+    notes = (*_missing(keeper, given), *_tried(given))
     made = enroll(found, keys, name)
     _write_policy(policy, found, keys, keeper, given)
-    output.print_result(Enrolled(made, found, keys, policy, _missing(keeper, given)), as_json)
+    return Enrolled(made, found, keys, policy, notes)
+
+
+def _enroll_many(
+    invitations: list[Invitation], name: str | None, out: Path | None, as_json: bool, **given: Any
+) -> None:
+    """Enrol one member for each invitation; those who are there are left out.
+
+    So the same command, run again after an interruption, enrols the rest.
+    """
+    if name is not None and "*" not in name:
+        raise click.UsageError(f"--name must have a * where there are several invitations, got {name}.")
+    names = [
+        one.pattern if "*" not in one.pattern else (name or one.pattern).replace("*", str(number))
+        for number, one in enumerate(invitations, start=1)
+    ]
+    if len(set(names)) < len(names):
+        raise click.UsageError("Several invitations are for the same name: give each of them alone.")
+    made = []
+    for one, chosen in zip(invitations, names, strict=True):
+        keys = (out or Path()) / chosen
+        if keys.with_name(f"{keys.name}.toml").exists():
+            continue
+        own = {word: _named(word, value, chosen) for word, value in given.items()}
+        made.append(_enrolled(one, chosen if "*" in one.pattern else None, keys, own.pop("keeper"), own))
+        if not as_json:
+            click.echo(f"{chosen} is enrolled: {made[-1].policy}")
+    if as_json:
+        output.print_json({"enrolled": [one.as_dict() for one in made]})
+
+
+def _named(word: str, value: Any, name: str) -> Any:
+    """Put a member's name into the source of its value."""
+    if value is None or word not in ("value_file", "value_command"):
+        return value
+    written = str(value).replace("*", name)
+    return Path(written) if word == "value_file" else written
+
+
+def _tried(given: dict[str, Any]) -> tuple[str, ...]:
+    """Try the source of the value; refuse one that would fail every session.
+
+    A file that is not there yet is only told: something may write it later.
+    """
+    import asyncio
+
+    from tacit.runtime.fleet.sources import CommandSource, FileSource
+
+    file, command = given["value_file"], given["value_command"]
+    if file is not None:
+        if not file.exists():
+            return (f"{file} does not exist yet: write the value into it, with mode 600 (umask 077).",)
+        asyncio.run(FileSource(file).check(1))
+    elif command is not None:
+        asyncio.run(CommandSource(_words(command)).check(1))
+    return ()
 
 
 def _text(given: str) -> str:
@@ -120,6 +206,10 @@ def _require_readable(keeper: bool, given: dict[str, Any]) -> None:
     owned = [options.spelled(word) for word in _OWNED if given[word] not in (None, ())]
     if keeper and owned:
         raise click.UsageError(f"A keeper has no value and trusts nobody: leave {', '.join(owned)} out.")
+    if given["value_file"] is not None and given["value_command"] is not None:
+        raise click.UsageError("The value comes from one place: give --value-file or --value-command.")
+    if given["value_command"] is not None and not _words(given["value_command"]):
+        raise click.UsageError("--value-command must name a program.")
     accepted(given["hides"], given["delta"])
     parse_trust(given["trust"])
     low, high = given["low"], given["high"]
@@ -132,8 +222,18 @@ def _require_readable(keeper: bool, given: dict[str, Any]) -> None:
         seconds(given["longest"], "--longest")
 
 
+def _words(command: str) -> list[str]:
+    """Split a command as a shell would."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise click.UsageError(f"--value-command cannot be read: {error}.") from None
+
+
 def _missing(keeper: bool, given: dict[str, Any]) -> tuple[str, ...]:
     absent = [word for word in ("value_file", "low", "high", "cap") if given[word] is None]
+    if given["value_command"] is not None:
+        absent.remove("value_file")
     if keeper or not absent:
         return ()
     needed = ", ".join(word.replace("_", " ") for word in absent)
@@ -153,6 +253,7 @@ def _write_policy(path: Path, found: Any, keys: Path, keeper: bool, given: dict[
         more = {
             "value": {
                 "file": None if file is None else str(file.resolve()),
+                "command": None if given["value_command"] is None else _words(given["value_command"]),
                 "low": given["low"],
                 "high": given["high"],
             },
