@@ -57,7 +57,7 @@ def test_second_moments_are_the_sum_over_rounds(mechanism, rounds):
     slow = slow_covariance(mechanism, rounds)
     found = moments.second_moments(mechanism, rounds)
     np.testing.assert_allclose(found, slow, rtol=1e-11, atol=1e-15)
-    one = moments._Round(mechanism)
+    one = moments.OneRound(mechanism)
     np.testing.assert_allclose(moments._round_by_round(one, rounds), slow, rtol=1e-11, atol=1e-15)
     q = np.broadcast_to(mechanism.law.q, mechanism.n)
     doubled = sum(moments._by_doubling(one, rounds, value, q == value) for value in np.unique(q))

@@ -1,6 +1,7 @@
 """How many rounds agents need to agree, by proved bounds.
 
-The bounds err on the safe side. If noise moves all agents alike, the answer is exact and certain. Otherwise
+The bounds err on the safe side. If noise moves all agents alike, the answer is exact and certain. For up to
+some hundred agents and one number of rounds, `tacit.theory.every_agent` has a close bound. Otherwise
 disagreement has two parts. The part from the initial values is certain. The part from noise is bounded with
 probability 1 − b in two ways, and the smaller bound is used (docs/proofs/convergence.md):
 
@@ -21,7 +22,7 @@ import numpy as np
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError
 from tacit.mechanism import Mechanism
-from tacit.theory import moments
+from tacit.theory import every_agent
 from tacit.theory.rates import (
     all_equal,
     hears_all,
@@ -36,7 +37,6 @@ from tacit.theory.rates import (
 
 _EPS = float(np.finfo(np.float64).eps)
 _MARGIN = 1 + 1e-12  # rounding of a handful of exponentials
-_FEW = 100  # agents whose exact second moments cost little
 _TILTS = 1 / (1 + np.exp(-np.linspace(-25, 25, 4001)))  # where Chernoff's bound is tried, in (0, 1)
 
 
@@ -107,25 +107,20 @@ def disagreement(
     Certain if noise moves all agents alike. Otherwise all pairs are within it in that round with
     probability at least 1 − failure_probability. See `rounds_to_agreement`.
     """
-    return apart(mechanism, rounds, spread, failure_probability).pair
+    _check(spread, failure_probability, rounds)
+    close = None
+    if not moves_as_one(mechanism):
+        close = every_agent.disagreement(mechanism, int(rounds), spread, failure_probability)
+    return apart(mechanism, rounds, spread, failure_probability).pair if close is None else close
 
 
-def apart(
-    mechanism: Mechanism,
-    rounds: int,
-    spread: float,
-    failure_probability: float = 0.05,
-    *,
-    quick: bool = False,
-) -> Apart:
+def apart(mechanism: Mechanism, rounds: int, spread: float, failure_probability: float = 0.05) -> Apart:
     """Bound how far agents are from their average and each other.
 
-    The average is weighted by γ. See `disagreement`. `quick` skips the exact second moments, which make the
-    bounds tighter for few agents but cost more.
+    The average is weighted by γ. The bounds take O(N + E) numbers, so they are for any number of agents and
+    of rounds, and wider than those of `tacit.theory.every_agent`.
     """
-    if rounds != int(rounds) or rounds < 0:
-        raise ParameterError(f"rounds must be a whole number of at least 0, got {rounds}.")
-    _check(spread, failure_probability)
+    _check(spread, failure_probability, rounds)
     if mechanism.n == 1:
         return Apart(0.0, 0.0)
     if moves_as_one(mechanism):
@@ -137,11 +132,12 @@ def apart(
     bound = _Bound.of(mechanism, spread, failure_probability, int(rounds))
     if rounds == 0:
         return Apart(bound.most * spread, spread)
-    exact = _exact_squares(mechanism, int(rounds)) if mechanism.n <= _FEW and not quick else math.inf
-    return bound.after(int(rounds), later=False, squares=exact)
+    return bound.after(int(rounds), later=False)
 
 
-def _check(spread: float, failure_probability: float) -> None:
+def _check(spread: float, failure_probability: float, rounds: int = 0) -> None:
+    if rounds != int(rounds) or rounds < 0:
+        raise ParameterError(f"rounds must be a whole number of at least 0, got {rounds}.")
     if not (0 <= spread < math.inf):
         raise ParameterError(f"spread must be a number of at least 0, got {spread}.")
     if not (0 < failure_probability < 1):
@@ -236,11 +232,10 @@ class _Bound:
             settling=tuple(settling),
         )
 
-    def after(self, rounds: int, later: bool, squares: float = math.inf) -> Apart:
+    def after(self, rounds: int, later: bool) -> Apart:
         """Bound how far apart agents are after some rounds.
 
-        If `later`, the bound holds in each round from then on. `squares`, if known, is at least Σ weight² of
-        the noise in every agent's distance from the average.
+        If `later`, the bound holds in each round from then on.
         """
         root_b = math.sqrt(self.failure_probability)
         spectral = self.spread * self.start * math.exp(self.log_rate * rounds)
@@ -251,7 +246,7 @@ class _Bound:
         own = min(self.most * pair, self.own * spectral)
         total, largest = self._weights(rounds, later)
         # A union bound over the agents: each may fail with b/N.
-        each = _chernoff(min(total, squares), largest, self.failure_probability / self.n)
+        each = _chernoff(total, largest, self.failure_probability / self.n)
         # Noise has mean 0, so the mean square of start and noise together is the sum of both. Markov's
         # inequality then pays 1/√b once for both parts. This is smaller once noise dominates.
         in_norm = math.hypot(spectral, moments) / root_b
@@ -296,15 +291,6 @@ class _Bound:
                 reach = min(reach, left / self.gain)
             total = min(total, bound * reach**2)
         return total, self.heaviest
-
-
-def _exact_squares(mechanism: Mechanism, rounds: int) -> float:
-    """Return the largest Σ weight² of the noise in any agent.
-
-    This is the noise in the agent's distance from the average.
-    """
-    variance = np.diag(moments.off_consensus_covariance(mechanism, rounds))
-    return float(np.max(variance)) / 2 * (1 + 1e-9)  # Var = 2 Σ weight²
 
 
 def _group_sums(group: IntArray, values: FloatArray) -> FloatArray:

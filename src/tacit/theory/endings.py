@@ -1,9 +1,10 @@
 """How far from the target agents are after finitely many rounds.
 
-An agent's distance from the target has two parts: the deviation of the weighted average, and the agent's own
-distance from that average. A radius covers both, for all agents at once. The failure probability is shared
-between them: with probability at least 1 − b every agent is within the radius, and at the same time every
-two agents are within the disagreement (docs/proofs/ending.md).
+A radius covers all agents at once, from every start. The failure probability is spent once: with probability
+at least 1 − b every agent is within the radius, and at the same time every two agents are within the
+disagreement (docs/proofs/ending.md). The bounds are exact if noise moves all agents alike, and close for up
+to some hundred agents (`tacit.theory.every_agent`). For more agents the radius is that of the weighted
+average, plus a bound on every agent's distance from it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 
 from tacit.errors import ParameterError
 from tacit.mechanism import Mechanism
-from tacit.theory import accuracy
+from tacit.theory import accuracy, every_agent
 from tacit.theory.agreement import apart
 from tacit.theory.laplace_sum import per_component, require_probability
 from tacit.theory.rates import moves_as_one
@@ -21,6 +22,11 @@ from tacit.theory.searching import least
 
 AGREEMENT_SHARE = 0.02
 """Share of the failure probability for disagreement due to noise, which fades; the average gets the rest."""
+
+PAIRS_SHARE = 0.1
+"""The same if noise still drives agents far apart, compared with the radius."""
+
+_NEAR = 0.05  # of the radius: agents that differ by less need only the smaller share
 
 _MARGIN = 1 + 1e-12  # rounding of a handful of exponentials
 
@@ -89,6 +95,9 @@ def ending(
     part = shares(mechanism, b)
     if rounds is None:
         return Ending(accuracy.radius(mechanism, part.average), 0.0)
+    close = None if moves_as_one(mechanism) else _close(mechanism, b, rounds, spread)
+    if close is not None:
+        return close
     own, pair = apart(mechanism, rounds, spread, part.agreement)
     law = accuracy.deviation(mechanism, rounds)
     radius = (law.quantile(part.average).high + own) * _MARGIN
@@ -97,6 +106,20 @@ def ending(
         ends = own * _MARGIN, pair / mechanism.n * _MARGIN
         radius = min(radius, law.quantile_of_all(min(b, 0.499), *ends).high)
     return Ending(radius, pair)
+
+
+def _close(mechanism: Mechanism, b: float, rounds: int, spread: float) -> Ending | None:
+    """Return the close bounds; None if there are too many agents."""
+    close = None
+    for share in (PAIRS_SHARE, AGREEMENT_SHARE):
+        pair = every_agent.disagreement(mechanism, rounds, spread, b * share)
+        radius = every_agent.radius(mechanism, rounds, spread, b * (1 - share))
+        if radius is None or pair is None:
+            return None
+        close = Ending(radius, min(pair, 2 * radius))
+        if pair > _NEAR * radius:
+            break
+    return close
 
 
 def failure(mechanism: Mechanism, radius: float, rounds: int | None, spread: float) -> float:
@@ -111,6 +134,10 @@ def failure(mechanism: Mechanism, radius: float, rounds: int | None, spread: flo
         return ending(mechanism, b, rounds, spread).radius <= radius
 
     guess, alike = 0.5, moves_as_one(mechanism)
+    if not alike and rounds is not None:
+        found = every_agent.missed(mechanism, rounds, spread, radius)
+        if found is not None:
+            return least(kept, min(max(found / (1 - PAIRS_SHARE), 1e-300), 0.999), most=1 - 1e-9) or 1.0
     for _ in range(1 if alike else 4):  # how far apart agents are depends little on the probability
         part = shares(mechanism, guess)
         own, pair = (0.0, 0.0) if rounds is None else apart(mechanism, rounds, spread, part.agreement)

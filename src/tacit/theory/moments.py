@@ -41,7 +41,7 @@ def mean_state(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> Floa
     rounds : int
     """
     theta = mechanism.states(values)
-    one = _Round(mechanism)
+    one = OneRound(mechanism)
     if mechanism.n <= MOST_AGENTS and _checked(rounds) > 4 * mechanism.n:
         return np.asarray(one.power(rounds) @ theta)
     for _ in range(_checked(rounds)):
@@ -61,7 +61,7 @@ def second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
     array([[0.25, 0.25],
            [0.25, 0.25]])
     """
-    return _covariance(_Round(mechanism), rounds)
+    return _covariance(OneRound(mechanism), rounds)
 
 
 def shadow_second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
@@ -76,7 +76,7 @@ def shadow_second_moments(mechanism: Mechanism, rounds: int) -> FloatArray:
             f"only noise that is drawn once has a shadow: with {mechanism.law.name} noise use second_moments."
         )
     _require_small(mechanism)
-    return _of_one_draw(mechanism, _Round(mechanism).power(_checked(rounds)))
+    return _of_one_draw(mechanism, OneRound(mechanism).power(_checked(rounds)))
 
 
 def mean_square_disagreement(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> float:
@@ -107,11 +107,11 @@ def off_consensus_covariance(mechanism: Mechanism, rounds: int) -> FloatArray:
 
     The average is weighted by γ. The result holds for any initial values.
     """
-    return _covariance(_Round(mechanism, off_consensus=True), rounds)
+    return _covariance(OneRound(mechanism, off_consensus=True), rounds)
 
 
 @dataclass(frozen=True)
-class _Round:
+class OneRound:
     """One round as two linear maps on the columns of a matrix.
 
     With `off_consensus` the average weighted by γ is subtracted after each map. It does not affect the
@@ -156,7 +156,7 @@ class _Round:
         return np.asarray(np.linalg.matrix_power(self.move(start), rounds) @ start)
 
 
-def _covariance(one: _Round, rounds: int) -> FloatArray:
+def _covariance(one: OneRound, rounds: int) -> FloatArray:
     mechanism, rounds = one.mechanism, _checked(rounds)
     _require_small(mechanism)
     if mechanism.shadowed:
@@ -172,7 +172,7 @@ def _covariance(one: _Round, rounds: int) -> FloatArray:
     return np.asarray(sum(_by_doubling(one, rounds, float(decay), group == k) for k, decay in enumerate(q)))
 
 
-def _round_by_round(one: _Round, rounds: int) -> FloatArray:
+def _round_by_round(one: OneRound, rounds: int) -> FloatArray:
     n = one.mechanism.n
     covariance = np.zeros((n, n))
     for scale in one.mechanism.law.scales(rounds):
@@ -181,7 +181,7 @@ def _round_by_round(one: _Round, rounds: int) -> FloatArray:
     return (covariance + covariance.T) / 2
 
 
-def _by_doubling(one: _Round, rounds: int, q: float, agents: npt.NDArray[np.bool_]) -> FloatArray:
+def _by_doubling(one: OneRound, rounds: int, q: float, agents: npt.NDArray[np.bool_]) -> FloatArray:
     """Return the covariance due to some agents' noise, by doubling.
 
     The agents share one decay, and it takes log(rounds) products. The noise of rounds t to 2t − 1 is that of
@@ -208,7 +208,7 @@ def _of_one_draw(mechanism: Mechanism, coefficients: FloatArray) -> FloatArray:
 
 def _off_consensus(mechanism: Mechanism, values: npt.ArrayLike, rounds: int) -> tuple[FloatArray, FloatArray]:
     """Covariance and mean of how far agents are from their weighted average."""
-    one = _Round(mechanism, off_consensus=True)
+    one = OneRound(mechanism, off_consensus=True)
     covariance = off_consensus_covariance(mechanism, rounds)
     theta = mechanism.states(values).reshape(mechanism.n, -1)
     return covariance, np.asarray(one.power(_checked(rounds)) @ one.settled(theta))

@@ -16,7 +16,7 @@ from tacit.graph import Graph
 from tacit.law import Law, OneShot
 from tacit.mechanism import Mechanism
 from tacit.rounding import shown_up
-from tacit.theory import accuracy, convergence
+from tacit.theory import accuracy, convergence, every_agent
 from tacit.theory.agreement import apart
 from tacit.theory.endings import Ending, ending, failure, shares
 from tacit.theory.promise import Promise, analyze
@@ -165,17 +165,19 @@ class Trial:
 
     def disagreement_of(self, mechanism: Mechanism) -> float:
         """How far apart agents may be after the question's rounds."""
-        share = shares(mechanism, self.b).agreement
-        return convergence.disagreement(mechanism, self.rounds or 0, self.spread, share)
+        return self.ending_of(mechanism).disagreement
 
     def met_by(self, mechanism: Mechanism) -> bool:
         """Whether agents end close enough to the target.
 
         If rounds are given, they must also be close enough to each other.
         """
-        if self.rounds is not None and self.disagreement_of(mechanism) > self.tolerance * _SAME:
+        if self.rounds is None and self.radius is None:
+            return True
+        found = self.ending_of(mechanism)
+        if self.rounds is not None and found.disagreement > self.tolerance * _SAME:
             return False
-        return self.radius is None or self.radius_of(mechanism) <= self.radius
+        return self.radius is None or found.radius <= self.radius
 
     def promise_of(self, mechanism: Mechanism) -> Promise:
         """Everything a mechanism promises, in the terms of the question."""
@@ -235,12 +237,16 @@ class Trial:
         noise = deviations * accuracy.variance(mechanism, self.rounds) ** 0.5
         if self.rounds is None:
             return Rough(0.0, 0.0, noise, 0.0, 0.0)
+        if not convergence.moves_as_one(mechanism):
+            found = every_agent.rough(mechanism, self.rounds, self.spread, self.b)
+            if found is not None:
+                return Rough(found.bias, found.bias, found.by_noise, found.apart, found.apart_by_noise)
         share = shares(mechanism, self.b).agreement
-        noisy = apart(mechanism, self.rounds, self.spread, share, quick=True)
+        noisy = apart(mechanism, self.rounds, self.spread, share)
         if convergence.moves_as_one(mechanism):
             near = noisy.pair / mechanism.n if mechanism.n > 1 else noisy.own
             return Rough(noisy.own, near, noise, noisy.pair, 0.0)
-        quiet = apart(self.mechanism(1e12), self.rounds, self.spread, share, quick=True)
+        quiet = apart(self.mechanism(1e12), self.rounds, self.spread, share)
         by_noise = noisy.own - quiet.own + noise
         return Rough(quiet.own, quiet.own, by_noise, quiet.pair, noisy.pair - quiet.pair)
 
