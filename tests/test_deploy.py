@@ -123,6 +123,22 @@ def test_the_dashboard_asks_for_metrics_that_are_exported(exported):
     assert hub <= asked  # what a hub and its members export is all shown
 
 
+def test_alerts_are_about_metrics_that_are_exported(exported):
+    [group] = yaml.safe_load((DEPLOY / "alerts.yaml").read_text())["groups"]
+    names = [rule["alert"] for rule in group["rules"]]
+    assert len(set(names)) == len(names) > 10
+    for rule in group["rules"]:
+        assert rule["annotations"]["summary"]
+        if (pattern := re.search(r'__name__=~"(.*?)"', rule["expr"])) is not None:
+            assert any(re.fullmatch(pattern[1], name) for name in exported), rule["expr"]
+            continue
+        asked = set(re.findall(r"\btacit_\w+", rule["expr"]))
+        assert asked or rule["expr"].startswith("up{"), rule["expr"]
+        assert asked <= set(exported), rule["expr"]
+        labels = set(re.findall(r"[{ ,](\w+)=~?\"", rule["expr"]))
+        assert labels <= set().union(ADDED_BY_PROMETHEUS, *(exported[name] for name in asked)), rule["expr"]
+
+
 def test_the_dashboard_chooses_by_variables_that_it_has():
     variables = {one["name"] for one in DASHBOARD["templating"]["list"]} | {"__rate_interval"}
     for query, _ in queries():

@@ -3,6 +3,8 @@
 import asyncio
 import io
 import json
+import re
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -324,3 +326,20 @@ def test_a_policy_that_could_not_be_read_is_not_written(run, hub, tmp_path, word
     assert why in run("enroll", "line", *words, code=2).output
     assert not (tmp_path / "alice.toml").exists()
     assert not (tmp_path / "alice").exists()
+
+
+def test_many_members_are_counted_and_some_are_listed(run, answer, hub):
+    store, later = HubStore(Path(hub)), time.time() + 1e6
+    seen = {f"meter-{i}": SeenMember("key", "agent", 1.0, later, "0.2.0") for i in range(5000)}
+    seen["meter-7"] = SeenMember("key", "agent", 1.0, 2.0, "0.1.0")
+    store.note(seen, {}, {}, ["meter-8"])
+    told = run("hub", "show", hub).output
+    assert len(told.splitlines()) < 20
+    assert re.search(
+        r"members\s+5,000\s+4,999\s+away,\s+1\s+expired", told
+    )  # nobody is connected: no hub runs
+    assert "0.1.0: 1" in told
+    assert "meter-77" not in told
+    assert "meter-77" in run("hub", "show", hub, "--member", "meter-7*").output
+    assert [one["name"] for one in answer("hub", "show", hub, "--state", "expired")["members"]] == ["meter-7"]
+    assert answer("hub", "show", hub, "--state", "connected")["members"] == []

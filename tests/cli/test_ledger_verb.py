@@ -61,7 +61,7 @@ def test_a_copy_is_adopted(run, tmp_path):
     sentence = " ".join(run("ledger", "show", "b.ledger", code=2).stderr.split())
     assert "it was copied" in sentence
     assert "`tacit ledger adopt` it" in sentence
-    run("ledger", "adopt", "b.ledger")
+    assert "b.ledger is adopted" in run("ledger", "adopt", "b.ledger").output
     run("ledger", "show", "b.ledger")
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.runtime.fleets import ONE_SHOT, Fleet, following
 from tests.runtime.test_fleet import fleet_of, quick_designs  # noqa: F401 - a fixture
 
+import tacit
 from tacit.cli import agent as agent_verb
 from tacit.cli.status_place import StatusPlace
 from tacit.errors import DiskFull, InputError, NotCurrent
@@ -298,6 +299,12 @@ def test_the_store_knows_who_is_connected(tmp_path):
             async with following(fleet, "alice", "bob"):
                 await fleet.until(lambda: connected(hub) == {"alice", "bob"})
                 assert all(row["expires"] > time.time() for row in hub.store.members())
+                assert {row["version"] for row in hub.store.members()} == {tacit.__version__}
+                assert [state for state, _ in await fleet.run()] == ["finished"]
+                found = HubPages(hub).facts()
+                assert (found["participation"], found["queue"], found["known"]) == (1.0, 0, 2)
+                assert found["seconds"] > 0.0
+                await fleet.until(lambda: hub.bytes > 0)
             await fleet.until(lambda: not connected(hub))
 
     asyncio.run(main())

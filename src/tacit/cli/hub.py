@@ -429,9 +429,20 @@ def leave_unfinished(what: str, why: str) -> NoReturn:
     help="Maximum number of sessions and tasks to show.",
 )
 @click.option("--means", metavar="NAME", help="Show instead the mean of every slot of this series.")
+@click.option("--member", metavar="PATTERN", help="List only members with such a name.")
+@click.option(
+    "--state",
+    type=click.Choice(["connected", "away", "expired", "revoked"]),
+    help="List only members in this state.",
+)
 @options.json_option
-def show(*, home: Path, last: int, means: str | None, as_json: bool) -> None:
-    """Show members, scheduled tasks, and the last sessions with their means."""
+def show(
+    *, home: Path, last: int, means: str | None, member: str | None, state: str | None, as_json: bool
+) -> None:
+    """Show members, scheduled tasks, and the last sessions with their means.
+
+    More than 20 members are only counted, unless --member or --state chooses some.
+    """
     from tacit.runtime.fleet.hub_report import HubOverview, SeriesMeans
     from tacit.runtime.fleet.store import HubStore
 
@@ -444,6 +455,8 @@ def show(*, home: Path, last: int, means: str | None, as_json: bool) -> None:
             output.print_tables(of_slots.summary())
         return
     found = HubOverview.read(home, store, last)
+    if member is not None or state is not None:
+        found = found.only(member or "*", state)
     output.print_result(found, as_json)
     if not as_json:
         output.print_tables(*found.grids())

@@ -178,6 +178,8 @@ def adopt(*, file: Path, as_json: bool) -> None:
     from tacit.runtime.ledger.ledger import Ledger
 
     with Ledger(file, create=False, copied=True) as ledger:
+        if not as_json:
+            click.echo(f"{file} is adopted: use it here, and never the copy elsewhere again.")
         _tell(ledger, file, as_json)
 
 

@@ -16,6 +16,7 @@ from tacit.files import require_room
 from tacit.runtime.fleet.messages import AGENT
 from tacit.runtime.fleet.store import as_facts
 from tacit.runtime.transport.connection_diagnosis import clock_difference
+from tacit.runtime.transport.link import own_version
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -56,6 +57,13 @@ class HubPages:
             "certificate_expires": None if expires is None else expires.timestamp(),
             "sessions": as_facts(hub.store.sessions(most=_LAST)),
             "series": hub.series(),
+            "version": own_version(),
+            "known": hub.store.count_members(),
+            "queue": hub.queue,
+            "lag": hub.lag,
+            "bytes": hub.bytes,
+            "participation": hub.participation,
+            "seconds": hub.seconds,
         }
 
     def json(self) -> bytes:
@@ -79,6 +87,25 @@ class HubPages:
                 "Members that are connected.",
                 {role: roles.count(role) for role in ("agent", "keeper")},
                 "role",
+            ),
+            "hub_info": ("1; the version of tacit is its label.", {facts["version"]: 1.0}, "version"),
+            "hub_enrolled": ("Members that have ever connected.", {"": facts["known"]}, None),
+            "hub_queue": ("Sessions that are due and not begun.", {"": facts["queue"]}, None),
+            "hub_loop_lag_seconds": (
+                "Longest delay of the event loop in the last ten seconds or so.",
+                {"": facts["lag"]},
+                None,
+            ),
+            "hub_store_bytes": ("Size of the store and the ledger.", {"": facts["bytes"]}, None),
+            "hub_last_session_participation": (
+                "Share of the agents that took part in the last session that ended.",
+                {} if facts["participation"] is None else {"": facts["participation"]},
+                None,
+            ),
+            "hub_last_session_seconds": (
+                "How long the last session that ended took.",
+                {} if facts["seconds"] is None else {"": facts["seconds"]},
+                None,
             ),
             "hub_sessions_running": ("Sessions under way.", {"": len(facts["running"])}, None),
             "hub_sessions": ("Sessions by state, as far as they are kept.", facts["outcomes"], "state"),

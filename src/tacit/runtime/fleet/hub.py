@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import time
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, final
@@ -97,6 +98,7 @@ class _Running:
         self.changes: Counter[str] = Counter()
         self.progress: SeriesProgress | None = None
         self.work: asyncio.Future[None] | None = None
+        self.since = time.monotonic()
 
     @property
     def unwilling(self) -> dict[str, str]:
@@ -163,6 +165,11 @@ class Hub:
         self.refusals: Counter[str] = Counter()
         self.enrolled = 0
         self.started = 0
+        self.queue, self.lag, self.bytes = 0, 0.0, 0
+        """Sessions that are due and not begun; the loop's longest delay lately; bytes of store and ledger."""
+        self.participation: float | None = None
+        self.seconds: float | None = None
+        """Of the last session that ended: the share of its agents that took part, and how long it took."""
         self.rounds = 0
         """Rounds of sessions that came to their end since the start."""
 
@@ -227,7 +234,11 @@ class Hub:
                 for row in self.store.due_tasks():
                     if row["next"] <= now and row["name"] not in self._designing:
                         self._begin(row, now)
+            self.queue = sum(row["next"] <= now for row in self.store.due_tasks())
+            asleep = time.monotonic()
             await asyncio.sleep(_LOOK)
+            # Fades within ten seconds or so: a scrape must not miss it.
+            self.lag = max(time.monotonic() - asleep - _LOOK, 0.98 * self.lag)
         self._tell("drained", "no session is under way, and none will begin: the hub stops")
 
     async def _stop(self) -> None:
@@ -479,6 +490,9 @@ class Hub:
         """
         session = running.session
         self.rounds += result.rounds
+        self.seconds = time.monotonic() - running.since
+        if result.used and running.progress is None:
+            self.participation = min(map(len, result.used)) / session.n
         if running.progress is not None:
             await self._end(session, result.finished, running.progress.facts())
             return
@@ -552,7 +566,7 @@ class Hub:
         assert member.certificate.subject is not None
         name, role, expires = member.name, member.role, member.certificate.expires.timestamp()
         key = member.certificate.subject.key
-        self._seen[name] = SeenMember(key, role, self._clock.wall(), expires)
+        self._seen[name] = SeenMember(key, role, self._clock.wall(), expires, member.link.version)
         self._tell_of_member(name, "connected", f"{name} has connected", member=name, role=role)
         if self._news is not None:
             member.send(self._news)
@@ -658,6 +672,9 @@ class Hub:
 
     def _why_unwritable(self) -> str | None:
         # Both are needed: the store may find room in its own file where a new file finds none.
+        files = (self.store.path, self.home / LEDGER)
+        sizes = (Path(f"{path}{rest}") for path in files for rest in ("", "-wal"))
+        self.bytes = sum(path.stat().st_size for path in sizes if path.exists())
         try:
             require_room(self.home)
             self.store.set_setting("tested", f"{self._clock.wall():.0f}")

@@ -6,9 +6,11 @@ The facts come from the hub's store, as JSON has them (`tacit.runtime.fleet.stor
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -17,10 +19,18 @@ from tacit.report import Grid, Row, Shown, Summary, near, up
 from tacit.runtime.fleet.hub_directory import AUTHORITY, is_served
 from tacit.runtime.fleet.store import HubStore, as_facts
 from tacit.runtime.identity.identity import load_authority
+from tacit.runtime.identity.keys import key_text
+from tacit.runtime.identity.register import REVOKED
+from tacit.runtime.identity.revocation import read_revocations
 from tacit.theory.advice import wide_radius
 
 if TYPE_CHECKING:
     from tacit.runtime.session.series import SeriesExplanation
+
+
+STATES = ("connected", "away", "expired", "revoked")
+"""Of a member: connected now or not, or its certificate is no longer valid."""
+_LISTED = 20  # members that are listed unasked
 
 
 @final
@@ -174,6 +184,8 @@ class HubOverview(Shown):
     sessions: list[dict[str, Any]]
     last: int
     """How many tasks are shown to people, at most."""
+    listed: bool = False
+    """Whether members are listed, however many there are."""
 
     @classmethod
     def read(cls, home: Path, store: HubStore, last: int) -> HubOverview:
@@ -186,8 +198,19 @@ class HubOverview(Shown):
             "state": store.setting("state", SERVING) if is_served(home) else "not running",
             "open_invitations": store.open_invitations(time.time()),
         }
-        members, tasks = as_facts(store.members()), as_facts(store.tasks())
+        tasks, served = as_facts(store.tasks()), is_served(home)
+        revoked = _revoked_keys(home)
+        members = [
+            {**one, "state": _state(one, served, one["key"] in revoked)} for one in as_facts(store.members())
+        ]
         return cls(home, about, members, tasks, as_facts(store.sessions(most=last)), last)
+
+    def only(self, pattern: str, state: str | None) -> HubOverview:
+        """Return it with these members only, who are then all listed."""
+        found = [
+            one for one in self.members if fnmatchcase(one["name"], pattern) and state in (None, one["state"])
+        ]
+        return replace(self, members=found, listed=True)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
@@ -196,14 +219,26 @@ class HubOverview(Shown):
     def summary(self) -> Summary:
         """Return the hub's address and state; `grids` has the rest."""
         rows = [Row(name.replace("_", " "), str(fact)) for name, fact in self.about.items()]
-        return Summary(f"Hub in {self.path}", {"": rows})
+        states = Counter(one["state"] for one in self.members)
+        shown = ", ".join(f"{states[state]:,} {state}" for state in STATES if states[state])
+        rows.append(Row("members", f"{len(self.members):,}", shown))
+        versions = Counter(one["version"] for one in self.members if one["version"])
+        if len(versions) > 1:
+            rows.append(Row("versions", ", ".join(f"{name}: {n:,}" for name, n in versions.most_common(5))))
+        few = self.listed or len(self.members) <= _LISTED
+        notes = () if few else ("`--member PATTERN` and `--state STATE` list members.",)
+        return Summary(f"Hub in {self.path}", {"": rows}, notes)
 
     def grids(self) -> list[Grid]:
         """Return the tables of members, tasks, sessions and series."""
         series = [one for one in self.sessions if (one["result"] or {}).get("series")]
         others = [one for one in self.sessions if one not in series]
+        listed = self.members if self.listed or len(self.members) <= _LISTED else []
         tables: list[tuple[list[str], Iterable[list[str]]]] = [
-            (["member", "role", "key", "last connected", "refused because of"], map(_member, self.members)),
+            (
+                ["member", "role", "key", "state", "last connected", "version", "refused because of"],
+                map(_member, listed),
+            ),
             (["task", "every", "sessions", "state", ""], map(_task, self.tasks[-self.last :])),
             (["session", "begun", "state", "mean", "radius", "agents"], map(_session, others)),
             (
@@ -220,7 +255,23 @@ def _grid(columns: list[str], rows: list[list[str]]) -> Grid:
 
 
 def _member(facts: dict[str, Any]) -> list[str]:
-    return [facts["name"], facts["role"], facts["key"], _when(facts["seen"]), facts["refused"] or ""]
+    seen, version = _when(facts["seen"]), facts["version"] or ""
+    return [
+        facts["name"], facts["role"], facts["key"], facts["state"], seen, version, facts["refused"] or "",
+    ]  # fmt: skip
+
+
+def _revoked_keys(home: Path) -> set[str]:
+    found = read_revocations(home / AUTHORITY / REVOKED, load_authority(home / AUTHORITY).certificate)
+    return set() if found is None else {key_text(one.key) for one in found.entries if one.key is not None}
+
+
+def _state(facts: dict[str, Any], served: bool, revoked: bool) -> str:
+    if revoked:
+        return "revoked"
+    if served and facts["connected"]:
+        return "connected"
+    return "expired" if facts["expires"] is not None and facts["expires"] <= time.time() else "away"
 
 
 def _task(facts: dict[str, Any]) -> list[str]:

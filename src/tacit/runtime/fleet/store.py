@@ -232,6 +232,11 @@ class HubStore:
         """Record that no member is connected: the hub begins."""
         self._do("UPDATE member SET connected = 0 WHERE connected != 0")
 
+    def count_members(self) -> int:
+        """Return how many members have ever connected."""
+        found = self._one("SELECT count(*) AS n FROM member")
+        return 0 if found is None else int(found["n"])
+
     def members(self) -> list[sqlite3.Row]:
         """Return all members that have ever connected."""
         return self._all("SELECT * FROM member ORDER BY name")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import ssl
+import sys
 from collections import deque
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
@@ -29,12 +31,19 @@ from tacit.runtime.identity.certificates import Certificate
 from tacit.runtime.transport.allowance import Allowance
 from tacit.runtime.transport.tls import Channel
 
+_SOFTWARE = re.compile(r"tacit/([0-9A-Za-z.+-]{1,32})", re.ASCII)
 LOGGER = logging.getLogger("tacit.network")
 LOGGER.addHandler(logging.NullHandler())  # what matters is told by the transport
 
 _WRITE_BUFFER = 1 << 18
 _CLOSING = 1.0  # seconds for the other side to take what was sent before, and to close
 _PIECE = 1 << 12  # bytes that are read before the allowance is looked at again
+
+
+def own_version() -> str:
+    """Return the version of tacit that runs here."""
+    # Not imported: the runtime must not be able to reach what the whole package has.
+    return str(sys.modules["tacit"].__version__)
 
 
 class ConnectionRefused(Exception):
@@ -125,6 +134,8 @@ class Link(asyncio.Protocol):
         self.dialled = uri is not None
         self.who: int | None = None
         self.certificate: Certificate | None = None
+        self.version = ""
+        """The version of tacit on the other side, if it connected to us; as it says."""
         self.told_time: float | None = None
         """The other side's clock when it accepted the connection, in seconds since 1970; as it says."""
         self.waiting = 0
@@ -248,7 +259,9 @@ class Link(asyncio.Protocol):
             raise ConnectionRefused(403, f"the certificate cannot be read: {plain(str(error))}") from None
         if isinstance(self._websocket, ClientProtocol):
             self.who = self._owner.admit(self, self.certificate, None)
-            self._websocket.send_request(self._websocket.connect())
+            request = self._websocket.connect()
+            request.headers["User-Agent"] = f"tacit/{own_version()}"
+            self._websocket.send_request(request)
 
     def _take(self, event: Event) -> None:
         match event:
@@ -268,6 +281,8 @@ class Link(asyncio.Protocol):
     def _answer(self, request: Request) -> None:
         websocket = self._websocket
         assert isinstance(websocket, ServerProtocol)
+        if (found := _SOFTWARE.fullmatch(request.headers.get("User-Agent", ""))) is not None:
+            self.version = found[1]
         try:
             who = self._owner.admit(self, self.certificate, request.path)
         except ConnectionRefused as refusal:
