@@ -2,17 +2,22 @@
 
 import asyncio
 import errno
+import threading
+import time
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from tests.runtime.fleets import Fleet, Told, following
+from tests.runtime.fleets import ONE_SHOT, Fleet, Told, following
 
 from tacit.errors import FileError, LedgerError
+from tacit.protocol.roster import Member
 from tacit.protocol.session import Session
+from tacit.runtime.fleet import follower
 from tacit.runtime.fleet import hub as hub_module
 from tacit.runtime.fleet.fleet_status import HubPages
 from tacit.runtime.fleet.hub_connection import HubConnection
+from tacit.runtime.fleet.hub_directory import KEYS
 from tacit.runtime.fleet.log import SeldomLog
 from tacit.runtime.fleet.messages import (
     REFUSALS,
@@ -23,7 +28,10 @@ from tacit.runtime.fleet.messages import (
     OfferReply,
     SessionOffer,
     encode_control,
+    signed_offer,
 )
+from tacit.runtime.fleet.orders import SessionOrder, instance
+from tacit.runtime.identity.identity import Identity
 from tacit.runtime.participant import loaded
 from tacit.runtime.transport.allowance import Allowance
 
@@ -270,5 +278,81 @@ def test_a_bug_does_not_leave_a_session_running(tmp_path, monkeypatch):
             async with following(fleet, "alice", "bob"):
                 [(state, result)] = await fleet.run()
                 assert (state, result) == ("failed", {"why": "a bug here (ZeroDivisionError)"})
+
+    asyncio.run(main())
+
+
+@asynccontextmanager
+async def offered(folder, **limits):
+    """An agent, and a function that offers it a session as its hub."""
+    fleet = Fleet(folder)
+    async with fleet.serving() as hub:
+        await fleet.enrol("alice")
+        fleet.policy("alice", **limits)
+        async with following(fleet, "alice") as alice:
+            member, mine = hub.gateway.members["alice"], Identity.load(fleet.home / KEYS)
+            both = [Member("alice", member.public_key), Member("bob", bytes(range(32)))]
+            order = SessionOrder(ONE_SHOT)
+            design = hub_module.designed(order, both, [], mine.public_key)
+
+            def offer(name, **changes):
+                session = instance(order, replace(design, **changes), name, both, [], now=time.time())
+                member.send(signed_offer(session, mine))
+
+            yield fleet, alice, offer
+
+
+def test_an_agent_takes_part_in_so_many_sessions_at_once(tmp_path):
+    async def main():
+        async with offered(tmp_path, sessions=3) as (fleet, alice, offer):
+            for number in range(8):
+                offer(f"run-{number}")
+            await fleet.until(lambda: alice.tally.refused["busy"] == 5)
+            assert alice.sessions == 3
+            assert len(alice.ledger.sessions()) <= 3
+
+    asyncio.run(main())
+
+
+def test_a_session_of_many_rounds_is_refused_before_anything_is_computed(tmp_path, monkeypatch):
+    async def main():
+        async with offered(tmp_path, longest="400d") as (fleet, alice, offer):
+
+            def never(*_):
+                raise AssertionError("computed")
+
+            monkeypatch.setattr(Session, "planned", never)
+            offer("long", rounds=100_000)
+            await fleet.until(lambda: alice.tally.refused)
+            assert alice.tally.refused == {"rounds": 1}
+
+    asyncio.run(main())
+
+
+def test_an_offer_is_judged_on_a_worker(tmp_path, monkeypatch):
+    where = []
+    decode, planned = Session.decode, Session.planned
+    note = threading.current_thread
+    monkeypatch.setattr(Session, "planned", lambda *given: where.append(note()) or planned(*given))
+    monkeypatch.setattr(follower, "offered_session", lambda *o: where.append(note()) or decode(o[0].session))
+
+    async def main():
+        async with offered(tmp_path) as (fleet, alice, offer):
+            offer("run")
+            await fleet.until(lambda: alice.sessions)
+
+    asyncio.run(main())
+    assert len(where) >= 2
+    assert threading.main_thread() not in where[:2]
+
+
+def test_offers_that_are_refused_again_and_again_are_logged_seldom(tmp_path):
+    async def main():
+        async with offered(tmp_path, rounds=1) as (fleet, alice, offer):
+            for number in range(400):
+                offer(f"run-{number}")
+            await fleet.until(lambda: alice.tally.refused["rounds"] == 400)
+            told = [one for one in fleet.told.events("refused") if one[2].get("member") == "alice"]
+            assert len(told) < 110
 
     asyncio.run(main())

@@ -220,6 +220,8 @@ def test_a_session_is_judged_by_the_policy(policy, path):
         assert judged(policy, session, ledger, now=NOW - 7200).why == "long"
         assert judged(policy, soon(high=2.0), ledger).why == "range"
         assert judged(policy, soon(components=2), ledger).why == "range"
+        assert judged(replace(policy, rounds=session.rounds), session, ledger) is None
+        assert judged(replace(policy, rounds=session.rounds - 1), session, ledger).why == "rounds"
         assert judged(replace(policy, trust={}), session, ledger).why == "keepers"
         assert judged(policy, known_session(graph="ring:4", expires=int(NOW + 600)), ledger).why == "topology"
         assert judged(policy, session, ledger, who=3).why == "roster"  # an agent's policy keeps for nobody
@@ -394,10 +396,29 @@ def test_a_keeper_refuses_limits_that_it_does_not_honour(tmp_path, key):
         read_policy(file)
 
 
-def test_a_keeper_says_only_how_long(tmp_path):
+def test_a_keeper_says_only_how_much_work_it_takes(tmp_path, path):
     about = f'format = 1\nhub = "wss://h:1"\nauthority = "{"ab" * 32}"\nkeys = "a"\nledger = "l"\n'
-    (tmp_path / "p.toml").write_text(f'{about}role = "keeper"\n[limits]\nlongest = "400d"\n')
-    assert read_policy(tmp_path / "p.toml").longest == 400 * DAY
+    limits = 'longest = "400d"\nrounds = 5\nsessions = 2\ncomponents = 3\n'
+    (tmp_path / "p.toml").write_text(f'{about}role = "keeper"\n[limits]\n{limits}')
+    keeper = read_policy(tmp_path / "p.toml")
+    assert keeper.longest == 400 * DAY
+    assert (keeper.rounds, keeper.sessions, keeper.components) == (5, 2, 3)
+    with Ledger(path) as ledger:
+        for components, why in ((3, None), (4, "components")):
+            found = judged(keeper, soon(rounds=5, components=components), ledger, who=3)
+            assert getattr(found, "why", None) == why
+        assert judged(keeper, soon(rounds=6), ledger, who=3).why == "rounds"
+
+
+def test_limits_of_work_have_defaults_and_are_at_least_one(tmp_path, text):
+    found = read_policy(written(tmp_path / "me.toml", text))
+    assert (found.rounds, found.sessions) == (10_000, 64)
+    for name in ("rounds", "sessions"):
+        wrong = text.replace("[limits]\n", f"[limits]\n{name} = 0\n")
+        with pytest.raises(FileError, match=f"limits.{name} must be at least 1"):
+            read_policy(written(tmp_path / "me.toml", wrong))
+    with pytest.raises(FileError, match=r"limits\.components is for keepers"):
+        read_policy(written(tmp_path / "me.toml", text.replace("[limits]\n", "[limits]\ncomponents = 2\n")))
 
 
 def test_the_closing_of_a_slot_fits_into_a_frame():

@@ -578,7 +578,7 @@ class SessionPromise:
         return max(self.losses)
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)  # an account has a number for each round
 def _account(agent: LatticeAgent, rounds: int, adjacency: float, components: int) -> Account:
     from tacit.noise.accounting import account
 

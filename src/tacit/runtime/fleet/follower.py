@@ -19,6 +19,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, final
@@ -34,11 +35,12 @@ from tacit.runtime.agent import Agent, AgentResult
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.fleet.channel import SessionChannel
 from tacit.runtime.fleet.hub_connection import CLOCKS_DIFFER, HubConnection
-from tacit.runtime.fleet.log import FleetLog, say_nothing, unfailing
+from tacit.runtime.fleet.log import FleetLog, SeldomLog, say_nothing, unfailing
 from tacit.runtime.fleet.messages import (
     AGENT,
     KEEPER,
     LIST_BYTES,
+    REFUSALS,
     AnyMessage,
     LedgerMark,
     OfferReply,
@@ -67,6 +69,7 @@ from tacit.theory.series import written
 _MEANS = 1000
 """Maximum number of means kept for an iterator; the oldest are dropped first."""
 _LOOK = 60.0  # seconds between checks of the certificate and of the ledger's size
+_MOST_HEARD = 1000  # offers and lists that wait to be handled; a hub offers again when it is connected anew
 _ENDING = ".session"
 
 
@@ -165,6 +168,9 @@ class FleetAgent:
         self._means: deque[FleetMean] = deque(maxlen=_MEANS)
         self._news = asyncio.Event()
         self._failed: Exception | None = None
+        self._heard: deque[tuple[SessionOffer | RevocationNews, bytes]] = deque()
+        self._hearing = asyncio.Event()
+        self._tell_seldom = SeldomLog(tell, len(REFUSALS) + 1, self._clock.wall)
         self._asked = False
         """Whether a certificate was asked for and has not come yet."""
         self._tasks: list[asyncio.Future[None]] = []
@@ -196,6 +202,7 @@ class FleetAgent:
             asyncio.ensure_future(self.connection.run()),
             asyncio.ensure_future(self._look_after_certificate()),
             asyncio.ensure_future(self._keep_ledger_small()),
+            asyncio.ensure_future(self._handle_heard()),
             asyncio.ensure_future(self._look_after_source()),
         ]
         for task in self._tasks:
@@ -285,15 +292,13 @@ class FleetAgent:
 
     def _hear(self, message: AnyMessage) -> None:
         match message:
-            case SessionOffer():
-                self._consider(message)
+            case SessionOffer() | RevocationNews() if len(self._heard) < _MOST_HEARD:
+                self._heard.append((message, self.connection.hub_key))
+                self._hearing.set()
             case LedgerMark(mark=mark):
                 self._compare(mark)
             case RenewalAnswer():
                 self._install(message)
-            case RevocationNews(revoked=data) if len(data) <= LIST_BYTES:
-                with suppress(TacitError):  # an older list, or one that is known
-                    self.identity.install_revocations(data)
             case _:
                 pass
 
@@ -309,7 +314,24 @@ class FleetAgent:
             self._fail(error)
             self.connection.leave()
 
-    def _consider(self, offer: SessionOffer) -> None:
+    async def _handle_heard(self) -> None:
+        """Handle offers and lists one after the other, as they came.
+
+        What takes long runs on a worker: an offer of a few hundred bytes can take seconds to judge, and
+        sessions under way must not wait for it.
+        """
+        while True:
+            await self._hearing.wait()
+            self._hearing.clear()
+            while self._heard and self._failed is None:
+                match self._heard.popleft():
+                    case SessionOffer() as offer, hub_key:
+                        await self._consider(offer, hub_key)
+                    case RevocationNews(revoked=data), _ if len(data) <= LIST_BYTES:
+                        with suppress(TacitError):  # an older list, or one that is known
+                            await in_worker(partial(self.identity.install_revocations, data))
+
+    async def _consider(self, offer: SessionOffer, hub_key: bytes) -> None:
         """Judge a session, reserve its loss, and take part; or say why not.
 
         The order is for crashes. After `_set_aside` the loss counts, though nothing was sent: when the hub
@@ -317,28 +339,32 @@ class FleetAgent:
         After `write_whole` the next start resumes the session by itself (`_resume`).
         """
         try:
-            session = offered_session(offer, self.connection.hub_key)
+            session = await in_worker(lambda: offered_session(offer, hub_key))
         except InputError as error:
-            self._tell("refused", str(error), member=self.name, why="signature")
+            facts = {"member": self.name, "why": "signature"}
+            self._tell_seldom("signature", "refused", str(error), **facts)
             return
         if session.id in self._sessions:
             self._reply(session, "")  # offered again after a connection was lost
             return
         ledger, now = self.ledger, self._clock.wall()
+        full = len(self._sessions) >= self.policy.sessions
         if ledger.is_over(session.id) or ledger.size(session.id):
             # It was here before, and is over: a second run would spend again. But a hub that was killed may
             # lack a keeper's last answer, which the keeper then repeats from its ledger.
-            if self.policy.role == KEEPER and ledger.size(session.id) and now < session.expires:
+            kept = self.policy.role == KEEPER and ledger.size(session.id)
+            if kept and now < session.expires and not full:
                 self._begin(session, fresh=False)
             return
         refusal = self._judge(session, now)
+        if refusal is None and full:
+            most = f"{self.policy.sessions} sessions are under way, as many as limits.sessions allows"
+            refusal = PolicyRefusal("busy", most)
         if refusal is not None:
             self._refuse(session, refusal.why, refusal.sentence)
             return
         try:
-            if self.policy.role == AGENT:
-                self._set_aside(session, now)
-            write_whole(self._file(session), msgspec.msgpack.encode(offer), force=True)
+            await in_worker(lambda: self._set_aside(session, offer, now))
         except CapExceeded as error:
             self._refuse(session, "cap", str(error))
         except LedgerError as error:
@@ -346,7 +372,8 @@ class FleetAgent:
         except TacitError as error:
             self._refuse(session, "unable", str(error))
         else:
-            self._begin(session, fresh=True)
+            if self._failed is None:
+                self._begin(session, fresh=True)
 
     def _judge(self, session: Session, now: float) -> PolicyRefusal | None:
         try:
@@ -358,7 +385,13 @@ class FleetAgent:
             return PolicyRefusal("ledger", str(error))
         return self.policy.judge(session, (self.name, self.identity.public_key), self.ledger, now)
 
-    def _set_aside(self, session: Session, now: float) -> None:
+    def _set_aside(self, session: Session, offer: SessionOffer, now: float) -> None:
+        """Reserve the loss of a session, and keep the offer to resume from."""
+        if self.policy.role == AGENT:
+            self._reserve(session, now)
+        write_whole(self._file(session), msgspec.msgpack.encode(offer), force=True)
+
+    def _reserve(self, session: Session, now: float) -> None:
         policy = self.policy
         counted: dict[str, Any] = {"diameter": session.diameter}
         if session.series is not None:
@@ -391,7 +424,7 @@ class FleetAgent:
         self.readiness.refused(why, sentence)
         self._reply(session, why)
         facts = {"member": self.name, "session": session.name, "why": why}
-        self._tell("refused", f"{session.name} is not joined: {sentence}", **facts)
+        self._tell_seldom(why, "refused", f"{session.name} is not joined: {sentence}", **facts)
 
     # ---- sessions -------------------------------------------------------------------------------------
 

@@ -35,8 +35,8 @@ HUB_PATH, ENROL_PATH, AUTHORITY_PATH = "/tacit/1/hub/", "/tacit/1/enroll", "/tac
 AGENT, KEEPER = "agent", "keeper"
 _OFFERS = b"tacit session offer 1\0"
 Refusal: TypeAlias = Literal[
-    "busy", "cap", "clock", "delta", "expired", "hides", "keepers", "ledger", "long", "other", "pause",
-    "range", "roster", "rounds", "series", "source", "topology", "unable",
+    "busy", "cap", "clock", "components", "delta", "expired", "hides", "keepers", "ledger", "long", "other",
+    "pause", "range", "roster", "rounds", "series", "source", "topology", "unable",
 ]  # fmt: skip
 """Why a member does not take part. They become labels of metrics, so a hub counts others as "other"."""
 REFUSALS: frozenset[str] = frozenset(get_args(Refusal))

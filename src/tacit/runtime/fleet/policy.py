@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from tacit.runtime.ledger.ledger import Ledger
 
 FORMAT = 1
+MOST_ROUNDS, MOST_SESSIONS, MOST_COMPONENTS = 10_000, 64, 100_000
+"""Default limits: rounds of a session, sessions at once, and components of a session that a keeper keeps."""
+_KEPT = ("longest", "rounds", "sessions", "components")
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _UNITS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
@@ -87,6 +90,9 @@ class LimitPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     windows: tuple[WindowPolicy, ...] = ()
     pause: str | float = 0.0
     longest: str | float = "1d"
+    rounds: int = MOST_ROUNDS
+    sessions: int = MOST_SESSIONS
+    components: int | None = None
 
 
 class _PolicyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -134,6 +140,11 @@ class Policy:
         Minimum seconds between the starts of two sessions.
     longest : float
         A session that could last longer than this many seconds is refused.
+    rounds, sessions : int
+        A session with more rounds is refused, and one that comes while so many are under way. A series has
+        slots instead of rounds: `longest` limits it.
+    components : int
+        Of an agent: of its value. Of a keeper: the most that a session may have.
     trust : dict
         Keepers that the owner trusts, with their keys.
     witness : path, optional
@@ -156,6 +167,8 @@ class Policy:
     windows: tuple[Window, ...] = ()
     pause: float = 0.0
     longest: float = 86_400.0
+    rounds: int = MOST_ROUNDS
+    sessions: int = MOST_SESSIONS
     trust: dict[str, bytes] | None = None
     source: ValueSource | None = None
     witness: Path | None = None
@@ -177,8 +190,14 @@ class Policy:
                 "long",
                 f"{where} lasts until {session.expiry}, longer than limits.longest in the policy allows",
             )
+        if session.series is None and session.rounds > self.rounds:
+            return PolicyRefusal(
+                "rounds",
+                f"{where} has {session.rounds:,} rounds, more than limits.rounds in the policy "
+                f"({self.rounds:,})",
+            )
         if self.role == KEEPER:
-            return None
+            return self._judge_kept(where, session)
         lattice = session.lattice
         if (lattice.low, lattice.high, session.components) != (self.low, self.high, self.components):
             return PolicyRefusal(
@@ -200,6 +219,15 @@ class Policy:
             )
         if now - last < self.pause:
             return PolicyRefusal("pause", f"{where} comes less than {self.pause:g} s after the one before")
+        return None
+
+    def _judge_kept(self, where: str, session: Session) -> PolicyRefusal | None:
+        if session.components > self.components:
+            return PolicyRefusal(
+                "components",
+                f"{where} has {session.components:,} components, more than limits.components in the policy "
+                f"({self.components:,})",
+            )
         return None
 
     def judge_series(self, session: Session) -> PolicyRefusal | None:
@@ -282,10 +310,13 @@ def _policy(found: _PolicyFile, beside: Path, function: Callable[[], Any] | None
             raise InputError("a keeper has no value and trusts nobody: remove [value] and [trust].")
         given = found.limits or LimitPolicy()
         _require_keeper_limits(given)
-        return Policy(**common, longest=seconds(given.longest, "limits.longest"))
+        most = MOST_COMPONENTS if given.components is None else given.components
+        return Policy(**common, **_work(given), components=_count(most, "components"))
     value, limits = found.value, found.limits
     if value is None or limits is None or (cap := limits.cap) is None:
         raise InputError("an agent needs [value], and [limits] with a cap.")
+    if limits.components is not None:
+        raise InputError("limits.components is for keepers: an agent's sessions have value.components.")
     if not (math.isfinite(value.low) and math.isfinite(value.high) and value.low < value.high):
         raise InputError("value.low must be below value.high.")
     return Policy(
@@ -299,20 +330,35 @@ def _policy(found: _PolicyFile, beside: Path, function: Callable[[], Any] | None
         accepts=_accepted(limits),
         windows=tuple(Window(seconds(one.time, "a window's time"), one.cap) for one in limits.windows),
         pause=seconds(limits.pause, "limits.pause"),
-        longest=seconds(limits.longest, "limits.longest"),
+        **_work(limits),
         trust={name: key_bytes(key, f"the key of {name}") for name, key in found.trust.items()},
         source=_source(value, beside, function),
     )
 
 
+def _work(limits: LimitPolicy) -> dict[str, Any]:
+    """Return the limits on work, which agents and keepers have."""
+    return {
+        "longest": seconds(limits.longest, "limits.longest"),
+        "rounds": _count(limits.rounds, "rounds"),
+        "sessions": _count(limits.sessions, "sessions"),
+    }
+
+
+def _count(number: int, name: str) -> int:
+    if number < 1:
+        raise InputError(f"limits.{name} must be at least 1, got {number}.")
+    return number
+
+
 def _require_keeper_limits(limits: LimitPolicy) -> None:
-    """Refuse limits that a keeper does not honour: all but `longest`."""
+    """Refuse limits that a keeper does not honour: those about a value."""
     unset = LimitPolicy()
     for name in limits.__struct_fields__:
-        if name != "longest" and getattr(limits, name) != getattr(unset, name):
+        if name not in _KEPT and getattr(limits, name) != getattr(unset, name):
             raise InputError(
                 f"limits.{name} is about a value, and a keeper has none: remove it. Of [limits] a keeper "
-                "honours only longest."
+                f"honours only {', '.join(_KEPT)}."
             )
 
 
