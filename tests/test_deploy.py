@@ -183,4 +183,28 @@ def test_the_pods_are_closed():
         assert pod["securityContext"]["fsGroupChangePolicy"] == "OnRootMismatch"
         (container,) = pod["containers"]
         assert container["securityContext"]["readOnlyRootFilesystem"]
-        assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+        assert "/healthz" in json.dumps(container["livenessProbe"])
+        assert "/readyz" in json.dumps(container["readinessProbe"])
+
+
+def test_no_network_can_read_the_loss_of_an_agent():
+    """The status of an agent shows its cap and its loss; that of a hub only what is public."""
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    members = [one["environment"] for name, one in compose["services"].items() if name != "hub"]
+    assert len(members) == 7
+    assert {one["TACIT_STATUS"] for one in members} == {"127.0.0.1:9464"}
+    for path, words in commands():
+        if words[0] == "agent":
+            assert "--status-plain" not in words, path
+            (where,) = [words[i + 1] for i, word in enumerate(words) if word == "--status"] or ["9464"]
+            assert where in ("9464", "$TACIT_STATUS"), path
+
+
+def test_the_image_is_built_with_a_pinned_backend():
+    lines = (DEPLOY / "Dockerfile").read_text().splitlines()
+    installs = [line for line in lines if re.match(r"RUN .*pip .*\b(install|wheel)\b", line)]
+    assert len(installs) == 3
+    for line in installs:
+        assert "--constraint constraints.txt" in line or "--no-deps --no-build-isolation" in line, line
+    assert not any(line.endswith(" .") and "--no-build-isolation" not in line for line in installs)
+    assert re.search(r"^hatchling==", (ROOT / "constraints.txt").read_text(), re.MULTILINE)

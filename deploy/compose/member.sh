@@ -35,4 +35,4 @@ if [ ! -e "$TACIT_NAME.toml" ]; then
         tacit enroll "$invitation" --value-file reading.txt --low 0 --high 50 --cap 20 "$@"
     fi
 fi
-exec tacit agent "$TACIT_NAME.toml" --status "$TACIT_STATUS" --status-plain
+exec tacit agent "$TACIT_NAME.toml" --status "$TACIT_STATUS"

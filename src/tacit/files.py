@@ -262,6 +262,20 @@ def read_private(path: Path) -> bytes:
     return _read(path, private=True)
 
 
+def read_secret(path: Path) -> bytes:
+    """Read a secret that others gave us; refuse one that everyone can read.
+
+    Its group may read it: secrets that Kubernetes mounts are like that.
+    """
+    data = _read(path, private=False)
+    if (mode := stat.S_IMODE(path.stat().st_mode)) & 0o007:
+        raise FileError(
+            f"{path} must be closed to others (mode 600), but has mode {mode:o}: whoever has read it can use "
+            "it first. Ask for a new one, or chmod 600 it if you are sure that nobody did."
+        )
+    return data
+
+
 def read_public(path: Path) -> bytes:
     """Read a file that anyone may read."""
     return _read(path, private=False)

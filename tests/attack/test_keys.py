@@ -11,6 +11,7 @@ from cryptography.x509.oid import NameOID
 from tacit.errors import FileError, InputError
 from tacit.runtime.identity.certificates import Authority, Certificate, read_certificates
 from tacit.runtime.identity.keys import tls_key
+from tacit.runtime.status import reader
 from tacit.runtime.status.reader import read_status
 from tacit.runtime.transport.connection_diagnosis import require_endpoint
 
@@ -63,17 +64,7 @@ def test_an_endpoint_cannot_carry_options_of_the_network(endpoint):
 def test_a_status_cannot_write_to_the_terminal(monkeypatch):
     answer = {"session": "s", "member": "m", "round": 0, "rounds": 1, "phase": "\x1b]0;gone\x07waiting"}
 
-    class Answer:
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_):
-            return None
-
-        def read(self, _most):
-            return json.dumps(answer).encode()
-
-    monkeypatch.setattr("urllib.request.urlopen", lambda *_, **__: Answer())
+    monkeypatch.setattr(reader, "_fetched", lambda *_: (200, json.dumps(answer).encode()))
     with pytest.raises(InputError, match="did not answer with a status"):
         read_status("http://127.0.0.1:1/status")
     answer["phase"] = "waiting"
@@ -89,9 +80,9 @@ def test_a_status_cannot_write_to_the_terminal(monkeypatch):
 
 
 def test_whatever_listens_at_a_port_is_answered_with_a_sentence(monkeypatch):
-    def answered(*_, **__):
+    def answered(*_):
         raise BadStatusLine("SSH-2.0-OpenSSH")
 
-    monkeypatch.setattr("urllib.request.urlopen", answered)
+    monkeypatch.setattr(reader, "_fetched", answered)
     with pytest.raises(InputError, match="did not answer with a status"):
         read_status("http://127.0.0.1:22/status")

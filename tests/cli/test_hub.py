@@ -1,7 +1,8 @@
 """`tacit hub`, `invite`, `enroll`, `agent` and `keys sign DIRECTORY`, as far as nothing has to listen."""
 
 import asyncio
-import io
+import base64
+import hashlib
 import json
 import re
 import time
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from tacit.runtime.fleet.invitation import Invitation
@@ -60,9 +62,52 @@ def test_what_cannot_be_invited(run, answer, hub, words, why):
     assert answer("hub", "show", hub)["open_invitations"] == 0
 
 
+def written(path, text, mode=0o600):
+    path.write_text(text)
+    path.chmod(mode)
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o604, 0o602])
+def test_an_invitation_that_everyone_can_read_is_refused(run, hub, tmp_path, mode):
+    written(tmp_path / "line", run("invite", "alice", "--hub", hub).stdout, mode)
+    said = run("enroll", "line", code=2).output
+    assert f"mode {mode:o}" in said
+    assert not (tmp_path / "alice").exists()
+    (tmp_path / "line").chmod(0o440)  # as Kubernetes mounts a secret: it is read, and nobody answers
+    assert "mode" not in run("enroll", "line", code=2).output
+
+
+@pytest.mark.parametrize("expires", [0, -1, 10**12, 2**63 - 1, -(2**63)])
+def test_an_invitation_of_an_impossible_time_is_refused(run, hub, tmp_path, expires):
+    made = Invitation.parse(run("invite", "alice", "--hub", hub).stdout)
+    data = msgspec.msgpack.encode(msgspec.structs.replace(made, expires=expires))
+    coded = base64.urlsafe_b64encode(hashlib.sha256(data).digest()[:4] + data).rstrip(b"=").decode()
+    written(tmp_path / "line", f"tacit-invitation-1-{coded}")
+    said = run("enroll", "line", code=2).output
+    assert "not a whole one" in said
+    assert "unexpected" not in said
+
+
+@pytest.mark.parametrize(
+    ("address", "listens"),
+    [
+        ("wss://localhost:7447", "wss://localhost:7447"),
+        ("wss://127.0.0.1:7447", "wss://127.0.0.1:7447"),
+        ("wss://[::1]:7447", "wss://[::1]:7447"),
+        ("wss://hub.example.org:7447", "wss://0.0.0.0:7447"),
+        ("wss://192.0.2.7:7447", "wss://0.0.0.0:7447"),
+    ],
+)
+def test_a_hub_at_a_loopback_address_listens_there_alone(run, tmp_path, address, listens):
+    run("hub", "new", "other", "--address", address)
+    store = HubStore(tmp_path / "other")
+    assert store.setting("listen") == listens
+    store.close()
+
+
 def test_an_invitation_that_is_not_whole_is_not_repeated(run, tmp_path):
     assert "copy all" in run("enroll", "tacit-invitation-1-AAAA", code=2).output
-    (tmp_path / "line").write_text("tacit-invitation-1-c2VjcmV0")
+    written(tmp_path / "line", "tacit-invitation-1-c2VjcmV0")
     said = run("enroll", "line", code=2).output
     assert "c2VjcmV0" not in said
 
@@ -179,7 +224,7 @@ def shown(monkeypatch):
     from tacit.runtime.status import reader
 
     def answer(data):
-        monkeypatch.setattr(reader.urllib.request, "urlopen", lambda *_, **__: io.BytesIO(data))
+        monkeypatch.setattr(reader, "_fetched", lambda *_: (200, data))
 
     return answer
 
@@ -264,7 +309,7 @@ SECRET = "7.654321"
     ],
 )
 def test_the_source_of_a_value_is_tried_before_the_invitation_is_used(run, hub, tmp_path, words, why):
-    (tmp_path / "line").write_text(run("invite", "alice", "--hub", hub).stdout)
+    written(tmp_path / "line", run("invite", "alice", "--hub", hub).stdout)
     for name, text, mode in (("open", SECRET, 0o644), ("two", f"{SECRET} x", 0o600), ("own", SECRET, 0o600)):
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(mode)
@@ -291,7 +336,7 @@ def test_a_gateway_enrols_many_with_one_command(run, answer, hub, tmp_path, monk
         run("invite", "meter-*", "--count", 3, "--hub", hub).stdout
         + run("invite", "roof", "--hub", hub).stdout
     )
-    (tmp_path / "lines").write_text(lines)
+    written(tmp_path / "lines", lines)
     command = ("--value-command", "printf '%s' 4", "--low", 0, "--high", 9, "--cap", 2)
     assert "--name" in run("enroll", "lines", "--name", "meter", *command, code=2).output
     told = run("enroll", "lines", "--name", "meter-*", *command).stdout.splitlines()
@@ -322,7 +367,7 @@ def test_a_gateway_enrols_many_with_one_command(run, answer, hub, tmp_path, monk
     ],
 )
 def test_a_policy_that_could_not_be_read_is_not_written(run, hub, tmp_path, words, why):
-    (tmp_path / "line").write_text(run("invite", "alice", "--hub", hub).stdout)
+    written(tmp_path / "line", run("invite", "alice", "--hub", hub).stdout)
     assert why in run("enroll", "line", *words, code=2).output
     assert not (tmp_path / "alice.toml").exists()
     assert not (tmp_path / "alice").exists()

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tacit import Graph
-from tacit.errors import FileError
+from tacit.errors import FileError, InputError
 from tacit.graph import files
 
 quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -212,3 +212,26 @@ def test_what_networkx_writes_is_read(tmp_path):
     assert np.array_equal(Graph.load(tmp_path / "karate.txt").indices, Graph.from_name("karate").indices)
     nx.write_edgelist(nx.path_graph(4), tmp_path / "path.txt")
     assert np.array_equal(Graph.load(tmp_path / "path.txt").indices, Graph.from_name("path:4").indices)
+
+
+GRAPHML = """<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+<key id="w" for="edge" attr.name="weight" attr.type="int"/><graph edgedefault="undirected">
+<node id="0"/><node id="{name}"/><edge source="0" target="{name}"><data key="w">{weight}</data></edge>
+</graph></graphml>"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("agents.csv", f"0,1\n1,{'9' * 5000}\n"),
+        ("weight.csv", f"0,1,{'9' * 5000}\n"),
+        ("agents.graphml", GRAPHML.format(name="9" * 5000, weight=1)),
+        ("weight.graphml", GRAPHML.format(name=1, weight="9" * 5000)),
+        ("wide.graphml", GRAPHML.format(name=1, weight="9" * 400)),
+    ],
+)
+def test_a_number_that_is_too_long_is_refused_in_words(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError) as refused:
+        files.from_file(tmp_path / name)
+    assert len(str(refused.value)) < 400

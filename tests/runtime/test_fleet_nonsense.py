@@ -13,7 +13,7 @@ from tests.runtime.fleets import Fleet, following
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from tacit.errors import InputError
+from tacit.errors import FileError, InputError
 from tacit.runtime.fleet.enrolment import enroll
 from tacit.runtime.fleet.messages import (
     ENROL_PATH,
@@ -169,5 +169,27 @@ def test_what_a_hub_says_at_enrolment_cannot_control_a_terminal(tmp_path, monkey
                 await asyncio.to_thread(enroll, fleet.invite("alice"), tmp_path / "alice")
             assert str(refused.value).isprintable()
             assert len(str(refused.value)) < 600
+
+    limited(main())
+
+
+@pytest.mark.parametrize("data", [b"", NOT_TEXT, DEEP, b"\x93\xa1\xff", b"\x83\xa2is\xa5offer"])
+def test_a_garbled_file_of_a_session_under_way_is_named(tmp_path, data):
+    async def main():
+        fleet = Fleet(tmp_path)
+        async with fleet.serving():
+            await fleet.enrol("alice")
+            fleet.policy("alice")
+            folder = tmp_path / "alice.ledger.sessions"
+            folder.mkdir(mode=0o700)
+            path = folder / f"{'ab' * 32}.session"
+            path.write_bytes(data)
+            path.chmod(0o600)
+            with pytest.raises(FileError, match="must hold a session under way"):
+                async with fleet.follow("alice"):
+                    pass
+            path.unlink()
+            async with following(fleet, "alice"):
+                pass
 
     limited(main())

@@ -424,3 +424,19 @@ def test_limits_of_work_have_defaults_and_are_at_least_one(tmp_path, text):
 def test_the_closing_of_a_slot_fits_into_a_frame():
     """It has a salt of 32 bytes for each agent."""
     assert longest_frame(known_series(1000, 8)) > 32 * 1000 + longest_frame(known_session(1000, 2)) - 4096
+
+
+@pytest.mark.parametrize(
+    "high",
+    ["[" * 3000, "9" * 5000, "9" * 400, "1e999", "a" + ".a" * 3000],
+    ids=["deep", "long", "wide", "far", "parts"],
+)
+def test_a_policy_with_impossible_numbers_is_refused_in_words(tmp_path, high):
+    path = tmp_path / "alice.toml"
+    path.write_text(
+        f'format = 1\nhub = "wss://h:1"\nauthority = "{"ab" * 32}"\nkeys = "a"\nledger = "b"\n'
+        f"[value]\nlow = 0\nhigh = {high}\n[limits]\ncap = 1\n"
+    )
+    with pytest.raises(FileError, match=r"alice\.toml") as refused:
+        read_policy(path)
+    assert len(str(refused.value)) < 300

@@ -180,7 +180,7 @@ def _tried(given: dict[str, Any]) -> tuple[str, ...]:
 
 def _text(given: str) -> str:
     from tacit.errors import InputError
-    from tacit.files import read_public
+    from tacit.files import read_secret
     from tacit.runtime.fleet.invitation import MARK
 
     if given == "-":
@@ -188,7 +188,7 @@ def _text(given: str) -> str:
     if given.startswith(MARK):
         return given
     try:
-        return read_public(Path(given)).decode("ascii")
+        return read_secret(Path(given)).decode("ascii")
     except UnicodeDecodeError:
         raise InputError(
             f"{given} must contain an invitation, the line that `tacit invite` prints, and does not."

@@ -59,7 +59,10 @@ def command() -> None:
 @command.command(epilog="\b\nExample:\n  tacit hub new hub --address wss://hub.example.org:7447\n")
 @click.argument("home", metavar="HUB", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--address", required=True, help="Where members reach it, wss://host:port.")
-@click.option("--listen", help="Where it listens.  [default: all addresses, at the port of --address]")
+@click.option(
+    "--listen",
+    help="Where it listens.  [default: the port of --address, at all addresses unless that is loopback]",
+)
 @click.option("--host", "hosts", multiple=True, help="A further name or address in its certificate.")
 @click.option(
     "--days",
@@ -94,7 +97,10 @@ Examples, on the machine that the directory was copied to:
 @command.command("move", epilog=MOVE_EPILOG)
 @click.argument("home", metavar="HUB", type=HUB)
 @click.option("--address", required=True, help="Where members reach the hub from now on, wss://host:port.")
-@click.option("--listen", help="Where it listens.  [default: all addresses, at the port of --address]")
+@click.option(
+    "--listen",
+    help="Where it listens.  [default: the port of --address, at all addresses unless that is loopback]",
+)
 @click.option("--host", "hosts", multiple=True, help="A further name or address in its certificate.")
 @click.option("--new-store", is_flag=True, help="Make an empty store, because hub.sqlite was lost.")
 @options.json_option

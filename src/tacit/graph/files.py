@@ -27,7 +27,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tacit.arguments import path_text
+from tacit.arguments import path_text, shown
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import FileError, GraphError
 from tacit.graph.build import from_keys, pack
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import scipy.sparse as sp
 
 _NUMBER = re.compile(r"[+-]?[0-9]+")
+_MOST_DIGITS = 1000
 _HEADERS = {
     ("source", "target"),
     ("from", "to"),
@@ -74,6 +75,8 @@ def _refusals(path: str, missing: str) -> Iterator[None]:
         raise FileError(f"{path!r} cannot be read: {error.strerror or error}.") from None
     except UnicodeDecodeError:
         raise FileError(f"{path!r} must be text in UTF-8, but is not. Is it the right file?") from None
+    except (OverflowError, RecursionError):
+        raise FileError(f"{path!r} has a number that is too large, or is nested too deeply.") from None
 
 
 def _open(path: str) -> IO[str]:
@@ -237,7 +240,7 @@ class _GraphReader:
         if not 0 < weight < math.inf:
             raise self._error(
                 row.line,
-                f"a third column must be an edge weight, a positive number, got {row.cells[2]!r}. "
+                f"a third column must be an edge weight, a positive number, got {shown(row.cells[2])}. "
                 "Remove the column, or put commas between names with blanks.",
             )
         self.weights.append(weight)
@@ -288,6 +291,11 @@ def numbered(names: Iterable[str]) -> tuple[tuple[Hashable, ...], IntArray]:
     """Return the labels in order, and the place of every name among them."""
     given = list(names)
     if all(map(_NUMBER.fullmatch, given)):
+        if (longest := max(map(len, given), default=0)) > _MOST_DIGITS:
+            raise GraphError(
+                f"the number of an agent must have at most {_MOST_DIGITS:,} digits, and one has {longest:,}: "
+                "is this the right file?"
+            )
         return _ranked([int(name) for name in given])  # 7 and 007 are one agent
     return _ranked(given)
 

@@ -26,8 +26,10 @@ from typing import Any, Self, final
 
 import msgspec
 
+from tacit.arguments import plain
 from tacit.errors import CapExceeded, FileError, InputError, LedgerError, SessionOver, TacitError
 from tacit.files import private_directory, read_private, write_whole
+from tacit.protocol.canonical import UNREADABLE
 from tacit.protocol.effects import MeanPublished, Notice, SlotMissed, Spoken
 from tacit.protocol.exact_loss import up
 from tacit.protocol.session import Session
@@ -438,8 +440,14 @@ class FleetAgent:
     def _resume(self) -> None:
         """Resume the sessions that were under way when this member was stopped."""
         for path in sorted(self._folder.glob(f"*{_ENDING}")):
-            offer = msgspec.msgpack.decode(read_private(path), type=SessionOffer)
-            session = Session.decode(offer.session)
+            try:
+                offer = msgspec.msgpack.decode(read_private(path), type=SessionOffer)
+                session = Session.decode(offer.session)
+            except (*UNREADABLE, InputError) as error:
+                raise FileError(
+                    f"{path} must hold a session under way, and does not: {plain(str(error))} Remove it to "
+                    "go on without this session. What it may still cost stays reserved until it expires."
+                ) from None
             self._begin(session, fresh=False)
 
     def _begin(self, session: Session, *, fresh: bool) -> None:

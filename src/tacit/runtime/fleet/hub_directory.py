@@ -26,6 +26,7 @@ from tacit.runtime.identity.identity import (
 )
 from tacit.runtime.identity.register import opened
 from tacit.runtime.identity.roster import COORDINATOR as COORDINATOR_NAME
+from tacit.runtime.status.server import is_loopback
 from tacit.runtime.transport.connection_diagnosis import require_endpoint
 
 if TYPE_CHECKING:
@@ -38,9 +39,8 @@ def new_hub(
     home: Path, address: str, *, listen: str | None = None, hosts: tuple[str, ...] = (), days: float = 365
 ) -> str:
     """Make a hub's directory; return the fingerprint of its new authority."""
-    host, port = require_endpoint(address)
-    at = f"wss://0.0.0.0:{port}" if listen is None else listen
-    require_endpoint(at)
+    host, _ = require_endpoint(address)
+    at = _listening(address, listen)
     names = _names(host, hosts)
     require_days(days)  # all is checked before anything is written: half a hub could not be made again
     private_directory(home)
@@ -71,9 +71,8 @@ def move_hub(
     The hub gets a certificate for the new address. With `new_store` an empty store replaces one that was
     lost: members know the hub by its authority, keys and ledger.
     """
-    host, port = require_endpoint(address)
-    at = f"wss://0.0.0.0:{port}" if listen is None else listen
-    require_endpoint(at)
+    host, _ = require_endpoint(address)
+    at = _listening(address, listen)
     names = _names(host, hosts)
     if is_served(home):
         raise InputError(f"a hub runs with {home}: stop it first (`tacit hub drain`, or SIGTERM).")
@@ -88,6 +87,18 @@ def move_hub(
     finally:
         store.close()
     return authority.certificate.key_fingerprint
+
+
+def _listening(address: str, listen: str | None) -> str:
+    """Return where a hub of this address listens: at all addresses unless told.
+
+    Members reach one with a loopback address from this machine alone, so nobody else does.
+    """
+    host, port = require_endpoint(address)
+    if listen is not None:
+        require_endpoint(listen)
+        return listen
+    return address if is_loopback(host) else f"wss://0.0.0.0:{port}"
 
 
 def _names(host: str, further: tuple[str, ...]) -> tuple[str, ...]:

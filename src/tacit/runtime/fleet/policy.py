@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import tomllib
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING, Any, final
 import msgspec
 
 from tacit.errors import FileError, InputError
-from tacit.files import read_public
 from tacit.runtime.fleet.messages import AGENT, KEEPER, Refusal
 from tacit.runtime.fleet.sources import (
     CallableSource,
@@ -30,6 +28,7 @@ from tacit.runtime.fleet.sources import (
 )
 from tacit.runtime.identity.keys import key_bytes
 from tacit.runtime.ledger.budget import Hidden, Window, require_amount, require_label, require_probability
+from tacit.runtime.session.file import text_of, toml_of
 from tacit.runtime.session.trust import require_trusted_keeper
 from tacit.runtime.transport.connection_diagnosis import require_endpoint
 from tacit.theory.privacy import require_adjacency
@@ -273,10 +272,7 @@ def read_policy(path: str | Path, value: Callable[[], Any] | None = None) -> Pol
     """
     place = Path(path)
     try:
-        raw = tomllib.loads(read_public(place).decode("utf-8-sig"))
-        found = msgspec.convert(raw, _PolicyFile)
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise FileError(f"{place} must be TOML, and is not: {error}.") from None
+        found = msgspec.convert(toml_of(text_of(place), str(place)), _PolicyFile)
     except msgspec.ValidationError as error:
         known = ", ".join(ValuePolicy.__struct_fields__)
         hint = f". [value] takes {known}" if str(error).endswith("`$.value`") else ""

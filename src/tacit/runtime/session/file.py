@@ -38,12 +38,12 @@ _DEEP = re.compile(rf"""(?:\.[ \t]*+(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+){{{
 
 def read_session(path: str | Path) -> Session:
     """Read a session file, or say in one sentence what is wrong in it."""
-    return parse_session(_text(path), str(path))
+    return parse_session(text_of(path), str(path))
 
 
 def read_addresses(path: str | Path) -> dict[str, str]:
     """Return the addresses in the file: by name, and `coordinator`."""
-    written = _parsed(_text(path), str(path))
+    written = _parsed(text_of(path), str(path))
     found = {entry.name: entry.address for entry in written.roster}
     if isinstance(written, _ServerFile | _SeriesFile):
         found |= {entry.name: entry.address for entry in written.keepers}
@@ -305,7 +305,7 @@ def _series_session(found: _SeriesFile) -> Session:
 
 
 def _parsed(text: str, what: str) -> _ServerFile | _GraphFile | _SeriesFile:
-    entries = _toml(text, what)
+    entries = toml_of(text, what)
     head = _converted(entries, _SessionHead, what)
     if head.format != FORMAT:
         raise _refused(what, "format", _other_format(head.format))
@@ -420,14 +420,16 @@ def _own_type(kind: type[Any], value: Any) -> Any:
     return _Address(value)
 
 
-def _text(path: str | Path) -> str:
+def text_of(path: str | Path) -> str:
+    """Return the text of a TOML file."""
     try:
         return read_public(Path(path)).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise FileError(f"{path} must be a text file (TOML in UTF-8), and is not.") from None
 
 
-def _toml(text: str, what: str) -> dict[str, Any]:
+def toml_of(text: str, what: str) -> dict[str, Any]:
+    """Parse TOML of others, or refuse it in one sentence."""
     if _DEEP.search(text):
         raise FileError(f"{what} must be TOML, and is not: a key has more than {_MOST_PARTS} parts.")
     try:

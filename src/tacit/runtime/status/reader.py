@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-import urllib.error
-import urllib.request
-from http.client import HTTPException
+from contextlib import suppress
+from http.client import OK, HTTPConnection, HTTPException, HTTPSConnection
+from socket import SHUT_RDWR
+from threading import Thread
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -39,16 +40,16 @@ def status_url(where: str) -> str:
 def read_status(url: str, seconds: float = _SECONDS, kinds: tuple[Kind, ...] = ("member",)) -> dict[str, Any]:
     """Fetch a status of one of these kinds; refuse anything else."""
     try:
-        with urllib.request.urlopen(url, timeout=seconds) as answer:
-            found = json.loads(answer.read(_MOST_BYTES), object_pairs_hook=_plain)
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise InputError(
-            f"{url} answered {error.code}, which is not a status of tacit: check the address (--status)."
-        ) from None
+        code, data = _fetched(url, seconds)
+        if code != OK:
+            raise InputError(
+                f"{url} answered {code}, which is not a status of tacit: check the address (--status)."
+            )
+        found = json.loads(data, object_pairs_hook=_plain)
+    except InputError:
+        raise
     except OSError as error:
-        reason = getattr(error, "reason", error)
-        said = getattr(reason, "strerror", None) or "no answer in time"
+        said = error.strerror or "no answer in time"
         raise InputError(
             f"{url} does not answer ({said}): is a hub or member running there with --status?"
         ) from None
@@ -63,6 +64,41 @@ def read_status(url: str, seconds: float = _SECONDS, kinds: tuple[Kind, ...] = (
     if kind not in kinds:
         raise InputError(f"{url} shows the status of a {kind}, not of a {' or '.join(kinds)}.")
     return dict(found)
+
+
+def _fetched(url: str, seconds: float) -> tuple[int, bytes]:
+    """Return code and content of one answer, all of it within some seconds.
+
+    No proxy is used and no redirect is followed: the answer is from this address, or there is none. A server
+    could otherwise send its reader to an address that only the reader's machine can reach.
+    """
+    parts = urlsplit(url)
+    kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=seconds)
+    answers: list[tuple[int, bytes] | Exception] = []
+
+    def ask() -> None:
+        try:
+            connection.request("GET", f"{parts.path}?{parts.query}" if parts.query else parts.path)
+            answer = connection.getresponse()
+            answers.append((answer.status, answer.read(_MOST_BYTES)))
+        except Exception as error:
+            answers.append(error)
+        finally:
+            connection.close()
+
+    # On another thread: the timeout of a socket starts again with each byte, and a name that is looked up has
+    # none at all.
+    asking = Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(seconds)
+    if not answers:
+        with suppress(OSError, AttributeError):
+            connection.sock.shutdown(SHUT_RDWR)  # the thread ends
+        raise TimeoutError
+    if isinstance(answers[0], Exception):
+        raise answers[0]
+    return answers[0]
 
 
 def kind_of(found: dict[str, Any]) -> Kind | None:

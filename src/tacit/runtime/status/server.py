@@ -85,7 +85,7 @@ class StatusServer:
         anywhere: bool = False,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        if not (anywhere or _is_loopback(host)):
+        if not (anywhere or is_loopback(host)):
             raise ParameterError(
                 f"the status must be at a loopback address, got {host}: others could read or change it on "
                 "its way. Use TLS (--status-tls), or say that it may be plain (--status-plain)."
@@ -175,7 +175,8 @@ class StatusServer:
         return "404 Not Found", _TEXT, b"/status, /metrics, /healthz or /readyz\n"
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine for itself alone."""
     if host == "localhost":
         return True
     try:
@@ -190,4 +191,4 @@ def _names_loopback(headers: list[str]) -> bool:
         return False
     host = hosts[0]
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
-    return _is_loopback(name)
+    return is_loopback(name)
