@@ -5,8 +5,11 @@ import errno
 import json
 import os
 import re
+import signal
 import time
 from datetime import UTC, datetime
+from functools import partial
+from types import SimpleNamespace
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,13 +19,16 @@ from tests.runtime.test_fleet import fleet_of, quick_designs  # noqa: F401 - a f
 
 import tacit
 from tacit.cli import agent as agent_verb
+from tacit.cli import running
+from tacit.cli.fleet_log import line_log
+from tacit.cli.log_file import LogFile
 from tacit.cli.status_place import StatusPlace
 from tacit.errors import DiskFull, InputError, NotCurrent
 from tacit.files import require_room
 from tacit.runtime.clock import SystemClock
 from tacit.runtime.fleet import fleet_status, follower
 from tacit.runtime.fleet import hub as hub_module
-from tacit.runtime.fleet.fleet_status import AgentPages, HubPages, wait_and_run
+from tacit.runtime.fleet.fleet_status import AgentPages, HubPages, LatePages, wait_and_run
 from tacit.runtime.fleet.hub_directory import KEYS, new_hub
 from tacit.runtime.fleet.orders import SessionOrder
 from tacit.runtime.fleet.policy import read_policy
@@ -186,10 +192,13 @@ def test_an_agent_with_an_expired_certificate_waits_and_is_not_ready(tmp_path, m
     async def main():
         fleet = await fleet_of(tmp_path, "alice")
         policy, told = read_policy(tmp_path / "alice.toml"), fleet.told
+        told.trouble = lambda: None
         monkeypatch.setattr(Identity, "require_current", require_current)
         monkeypatch.setitem(wait_and_run.__kwdefaults__, "seconds", 0.01)
         place = StatusPlace.taken({"status": ("127.0.0.1", 0), "status_tls": None, "status_plain": False})
-        following = asyncio.ensure_future(agent_verb._follow(policy, told, place, False))
+        following = asyncio.ensure_future(
+            agent_verb._follow(policy, told, place, False, read=lambda: policy, again=asyncio.Event())
+        )
         await fleet.until(lambda: told.events("waiting"))
         answer = await page(told, "/readyz")
         assert answer.startswith("HTTP/1.1 503")
@@ -204,6 +213,65 @@ def test_an_agent_with_an_expired_certificate_waits_and_is_not_ready(tmp_path, m
         assert len(told.events("waiting")) == 1
 
     asyncio.run(main())
+
+
+def test_a_policy_is_read_again_and_a_wrong_one_is_not_used(tmp_path):
+    async def main():
+        fleet = await fleet_of(tmp_path, "alice", "bob")
+        path, told, again = tmp_path / "alice.toml", fleet.told, asyncio.Event()
+        told.trouble = lambda: None
+        good, place = path.read_text(), StatusPlace()
+        read = partial(read_policy, path)
+        verb = agent_verb._follow(read(), told, place, False, read=read, again=again)
+        async with fleet.serving(), following(fleet, "bob"):
+            task = asyncio.ensure_future(verb)
+            await fleet.until(lambda: len(told.events("following")) == 1)
+            [(state, _)] = await fleet.run("one")
+            assert state == "finished"
+            for text in ("format = 2", good.replace("cap = 100.0", "cap = 200.0")):  # the ledger says 100
+                path.write_text(text)
+                told.clear()
+                again.set()
+                await fleet.until(lambda: [t for _, t, _ in told if "stays as it was" in t])
+            await fleet.until(lambda: told.events("following"))  # as before
+            path.write_text(good.replace("cap = 100.0", "cap = 1.5"))
+            told.clear()
+            again.set()
+            await fleet.until(lambda: told.events("following") and told.events("connected"))
+            await fleet.run("two", start_deadline=0.1)
+            await fleet.until(lambda: [t for _, t, _ in told if "two is not joined" in t and "1.5" in t])
+            task.cancel()
+            await asyncio.wait([task])
+
+    asyncio.run(main())
+
+
+def test_sighup_opens_the_log_anew(tmp_path):
+    path = tmp_path / "hub.jsonl"
+    with line_log(path, member="hub") as told:
+        told("first", "before")
+
+        async def main():
+            path.rename(tmp_path / "old.jsonl")
+            os.kill(os.getpid(), signal.SIGHUP)
+            while not path.exists():  # the loop calls the handler
+                await asyncio.sleep(0.001)
+            told("second", "after")
+
+        running.run(main, told.reopen)
+    assert "second" not in (tmp_path / "old.jsonl").read_text()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["event"] for line in lines] == ["log", "second"]
+
+
+def test_a_log_that_loses_lines_makes_a_hub_not_ready(tmp_path, monkeypatch):
+    with line_log(tmp_path / "log") as told:
+        pages = LatePages("hub", {}, told.trouble)
+        pages.pages = SimpleNamespace(not_ready=lambda: None)
+        assert pages.not_ready() is None
+        monkeypatch.setattr(LogFile, "_append", lambda *_: os.write(-1, b""))
+        told("one", "is lost")
+        assert "1 lines are lost" in pages.not_ready()
 
 
 def test_reasons_of_others_and_of_the_owner_do_not_count():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import json
+from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -25,7 +28,8 @@ Example:
 \b
 Exit codes: 0 stopped by SIGTERM or Ctrl-C, 2 the policy or the keys cannot be used, 4 the ledger
 cannot be trusted. Started again, it continues with sessions that were not over. While its disk is
-full, or its certificate is not valid, it runs and waits.
+full, or its certificate is not valid, it runs and waits. SIGHUP makes it read the policy again, and
+open its log anew.
 """
 
 
@@ -48,8 +52,15 @@ def command(*, policy: Path, log: Path | None, as_json: bool, **given: Any) -> N
     from tacit.runtime.fleet.policy import read_policy
 
     found, place = read_policy(policy), StatusPlace.taken(given)
+    again = asyncio.Event()
     with running.exits(stopped=0), line_log(log) as told:
-        running.run(lambda: _follow(found, told, place, as_json))
+
+        def hangup() -> None:
+            told.reopen()
+            again.set()
+
+        read = partial(read_policy, policy)
+        running.run(lambda: _follow(found, told, place, as_json, read=read, again=again), hangup)
 
 
 @final
@@ -69,31 +80,80 @@ class _SmallLog:
                 release_libraries()
 
 
-async def _follow(policy: Policy, told: LineLog, place: StatusPlace, as_json: bool) -> None:
+async def _follow(
+    policy: Policy,
+    told: LineLog,
+    place: StatusPlace,
+    as_json: bool,
+    *,
+    read: Callable[[], Policy],
+    again: asyncio.Event,
+) -> None:
+    """Follow the hub; at `again`, begin anew with the policy as it is then."""
     from contextlib import AsyncExitStack
 
+    from tacit.errors import DiskFull, NotCurrent, TacitError
     from tacit.runtime.fleet.fleet_status import AgentPages, LatePages, wait_and_run
     from tacit.runtime.fleet.follower import FleetAgent
 
-    name = policy.keys.name
+    name, used, tried = policy.keys.name, policy, policy
     about = {"hub": policy.hub, "member": name, "role": policy.role, "connected": False}
-    shown = LatePages("agent", {**about, "sessions_running": 0})
+    shown = LatePages("agent", {**about, "sessions_running": 0}, told.trouble)
+
+    async def means(agent: FleetAgent) -> None:
+        async for mean in agent:
+            if as_json:
+                click.echo(json.dumps(dataclasses.asdict(mean)))
+
+    async def asked() -> Policy:
+        while True:
+            await again.wait()
+            again.clear()
+            try:
+                return read()
+            except TacitError as error:
+                told("trouble", f"the policy stays as it was: {error}", member=name)
 
     async def follow() -> None:
-        async with FleetAgent(policy, tell=_SmallLog(told)) as agent:
-            shown.pages = AgentPages(agent)
-            told("following", f"{agent.name} follows {policy.hub}", member=agent.name)
-            async for mean in agent:
-                if as_json:
-                    click.echo(json.dumps(dataclasses.asdict(mean)))
+        nonlocal used, tried
+        while True:
+            try:
+                async with FleetAgent(tried, tell=_SmallLog(told)) as agent:
+                    used, shown.pages = tried, AgentPages(agent)
+                    told("following", f"{agent.name} follows {used.hub}", member=agent.name)
+                    try:
+                        tried = await _first(means(agent), asked())
+                    finally:
+                        shown.pages, shown.why = None, "it is starting"
+            except (DiskFull, NotCurrent):
+                raise
+            except TacitError as error:
+                if tried is used:
+                    raise
+                told("trouble", f"the policy stays as it was: {error}", member=name)
+                tried = used
 
     def waits(why: str) -> None:
-        if shown.pages is not None or shown.why != why:
+        if shown.why != why:
             told("waiting", f"{why} It waits here until that is right.", member=name)
-        shown.pages, shown.why = None, why
+        shown.why = why
 
     async with AsyncExitStack() as stack:
         if place.at is not None:
             server = await stack.enter_async_context(place.server(shown))
             told("status", f"status at {server.url}/status and {server.url}/metrics", member=name)
         await wait_and_run(follow, waits, policy.ledger.parent)
+
+
+async def _first(means: Coroutine[Any, Any, None], asked: Coroutine[Any, Any, Policy]) -> Policy:
+    """Wait for another policy; raise what ends the means before."""
+    tasks = asyncio.ensure_future(means), asyncio.ensure_future(asked)
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if tasks[0].done():
+            tasks[0].result()
+        return await tasks[1]
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

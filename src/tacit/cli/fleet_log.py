@@ -35,6 +35,16 @@ class LineLog:
         elif self._file is None:
             say(json.dumps(told, ensure_ascii=False))
 
+    def reopen(self) -> None:
+        """Write to a new file from now on, if the old one was moved away."""
+        if self._file is not None:
+            self._file.reopen()
+
+    def trouble(self) -> str | None:
+        """Return why lines are lost, or None."""
+        lost = 0 if self._file is None else self._file.lost
+        return f"the log cannot be written: {lost} lines are lost so far" if lost else None
+
     def close(self) -> None:
         """End the file."""
         if self._file is not None:

@@ -126,7 +126,7 @@ Example:
 \b
 Exit codes: 0 drained, or stopped by SIGTERM or Ctrl-C; 2 the directory cannot be used; 4 the ledger
 cannot be trusted. Started again, it continues with sessions that were not over. While its disk is
-full, or its certificate is not valid, it runs and waits.
+full, or its certificate is not valid, it runs and waits. SIGHUP makes it open its log anew.
 """
 
 
@@ -158,7 +158,7 @@ def serve(
     place = StatusPlace.taken(given)
     leave_no_core()
     with running.exits(stopped=0), line_log(log, member="hub") as told:
-        running.run(lambda: _serve(home, listen, told, place, transcripts))
+        running.run(lambda: _serve(home, listen, told, place, transcripts), told.reopen)
 
 
 async def _serve(
@@ -170,17 +170,20 @@ async def _serve(
     from tacit.runtime.fleet.hub import Hub
 
     about = {"hub": str(home), "state": "waiting", "members": {}, "running": [], "sessions": []}
-    shown = LatePages("hub", about)
+    shown = LatePages("hub", about, told.trouble)
 
     async def run() -> None:
         hub = Hub(home, tell=told, transcripts=transcripts, listen=listen)
         shown.pages = HubPages(hub)
-        await hub.run()
+        try:
+            await hub.run()
+        finally:
+            shown.pages = None
 
     def waits(why: str) -> None:
-        if shown.pages is not None or shown.why != why:
+        if shown.why != why:
             told("waiting", f"{why} It waits here until that is right.")
-        shown.pages, shown.why = None, why
+        shown.why = why
 
     async with AsyncExitStack() as stack:
         if place.at is not None:

@@ -31,12 +31,33 @@ class LogFile:
         self._path, self._whose = path, whose
         self.lost = 0
         """Lines that could not be written since the last one that could."""
-        self._descriptor = open_own(path)
-        if not begins_as(self._descriptor, json.dumps(_MARK)[:-1].encode() + b", "):
-            os.close(self._descriptor)
-            raise InputError(f"{path} is not a log of tacit: choose another file.")
+        self._descriptor = self._opened()
+        self._begin()
+
+    def reopen(self) -> None:
+        """Open the path again: another program has moved the file away.
+
+        If that fails, the file that is open stays in use.
+        """
+        try:
+            fresh = self._opened()
+        except (InputError, OSError) as error:
+            say(f"The log stays where it was: {error}")
+            return
+        self.close()
+        self._descriptor = fresh
+        self._begin()
+
+    def _opened(self) -> int:
+        descriptor = open_own(self._path)
+        if not begins_as(descriptor, json.dumps(_MARK)[:-1].encode() + b", "):
+            os.close(descriptor)
+            raise InputError(f"{self._path} is not a log of tacit: choose another file.")
+        return descriptor
+
+    def _begin(self) -> None:
         if os.fstat(self._descriptor).st_size == 0:
-            self.write(_MARK | {"time": round(time.time(), 3)} | whose | {"event": "log"})
+            self.write(_MARK | {"time": round(time.time(), 3)} | self._whose | {"event": "log"})
 
     def write(self, told: dict[str, Any]) -> None:
         """Append a line."""

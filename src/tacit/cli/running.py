@@ -364,8 +364,11 @@ class StoppedBySignal(Exception):
         self.number = number
 
 
-def run(main: Callable[[], Awaitable[T]]) -> T:
-    """Run until done; a signal cancels the task, which then cleans up."""
+def run(main: Callable[[], Awaitable[T]], hangup: Callable[[], None] | None = None) -> T:
+    """Run until done; a signal cancels the task, which then cleans up.
+
+    `hangup` is called at SIGHUP instead, unless this is a terminal that was closed.
+    """
 
     async def guarded() -> T:
         task = asyncio.ensure_future(main())
@@ -377,6 +380,8 @@ def run(main: Callable[[], Awaitable[T]]) -> T:
 
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, stop, number)
+        if hangup is not None and not sys.stderr.isatty():
+            loop.add_signal_handler(signal.SIGHUP, hangup)
         try:
             return await task
         except asyncio.CancelledError:

@@ -137,10 +137,14 @@ class LatePages:
         hub or agent.
     facts : dict
         What its status shows while it waits.
+    trouble : callable
+        Returns what else is wrong: the log.
     """
 
-    def __init__(self, kind: str, facts: dict[str, Any]) -> None:
-        self._kind, self._facts = kind, facts
+    def __init__(
+        self, kind: str, facts: dict[str, Any], trouble: Callable[[], str | None] = lambda: None
+    ) -> None:
+        self._kind, self._facts, self._trouble = kind, facts, trouble
         self.pages: StatusPages | None = None
         """Those of the hub or follower, while there is one."""
         self.why = "it is starting"
@@ -154,7 +158,7 @@ class LatePages:
 
     def not_ready(self) -> str | None:
         """Return why the work cannot be done now, or None if it can."""
-        return self.why if self.pages is None else self.pages.not_ready()
+        return self.why if self.pages is None else self.pages.not_ready() or self._trouble()
 
     def metrics(self) -> bytes:
         """Return the metrics as Prometheus reads them."""
