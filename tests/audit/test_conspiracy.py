@@ -24,6 +24,7 @@ CAUGHT_BY = {
     "same-draw": "signs",
     "mask-without-update": "masks: reuse",
     "short-seed": "masks: few secrets",
+    "biased-mask": "masks: bits of many secrets",
 }
 
 

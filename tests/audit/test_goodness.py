@@ -31,6 +31,7 @@ def made(r, step=0.0):
         agent=np.arange(columns),
         exact=np.ones(slots, bool),
         step=step * ones,
+        start=np.arange(len(r)) % 2,
         drawn=whole,
         sent=whole,
     )
@@ -44,9 +45,9 @@ def worst(found):
     return min(oddity.p_value for oddity in found)
 
 
-NOISE = [tests.scale, tests.shape, tests.tails, tests.missing]
+NOISE = [tests.scale, tests.shape, tests.tails, tests.sessions, tests.missing]
 PROPERTIES = [*NOISE, tests.predictable, tests.dependence, tests.reuse, tests.repeats]
-WHOLE = [tests.missing, tests.grain, tests.distinct, tests.reuse, tests.repeats]
+WHOLE = [tests.missing, tests.bits, tests.digits, tests.grain, tests.distinct, tests.reuse, tests.repeats]
 
 
 @pytest.mark.parametrize("look", [*PROPERTIES, guessable], ids=lambda f: f.__name__)
@@ -64,7 +65,7 @@ def test_declared_noise_is_not_odd_on_any_lattice(look, bits):
 @pytest.mark.parametrize("samples", [60, pytest.param(2000, marks=pytest.mark.long)])
 def test_probabilities_are_what_they_claim_to_be(samples):
     """Over many samples, no property is odder than 5 % more often than 5 % of the time."""
-    looks = [*PROPERTIES, tests.grain, tests.distinct]
+    looks = [*PROPERTIES, tests.bits, tests.digits, tests.grain, tests.distinct]
     counts = {look.__name__: 0 for look in looks}
     asked = dict.fromkeys(counts, 0)
     for seed in range(samples):
@@ -91,6 +92,15 @@ def one_agent_scaled(r):
 
 def clipped(r):
     return np.clip(r, -6, 6)
+
+
+def rarely_small(r):
+    return np.where(np.arange(len(r))[:, None, None] % 100 == 7, 0.2 * r, r)
+
+
+def rarely_large_late(r):
+    late = np.arange(r.shape[1])[:, None] >= r.shape[1] // 2
+    return np.where(late & (np.arange(len(r))[:, None, None] % 100 == 7), 4 * r, r)
 
 
 def one_in_a_thousand_bare(r):
@@ -186,6 +196,8 @@ BUGS = [
     (tests.shape, gaussian),
     (tests.tails, gaussian),
     (tests.tails, clipped),
+    (tests.sessions, rarely_small),
+    (tests.sessions, rarely_large_late),
     (tests.missing, one_in_a_thousand_bare),
     (tests.predictable, same_signs),
     (tests.predictable, sizes_follow),
@@ -205,7 +217,7 @@ BUGS = [
 
 @pytest.mark.parametrize(("look", "bug"), BUGS, ids=lambda f: f.__name__)
 def test_each_bug_is_odd(look, bug):
-    large = (tests.scale, tests.tails, tests.predictable, tests.shape)
+    large = (tests.scale, tests.tails, tests.sessions, tests.predictable, tests.shape)
     r = good(3, (2000, 6, 3)) if look in large else good(3)
     assert worst(look(made(bug(r)))) < ODD
     assert worst(look(made(r))) > 1e-5
@@ -228,7 +240,9 @@ def odd_only(r):
 
 WHOLE_BUGS = [
     (tests.grain, coarser_lattice),
-    (tests.grain, odd_only),
+    (tests.bits, odd_only),
+    (tests.bits, coarser_lattice),
+    (tests.digits, few_values),
     (tests.distinct, coarser_lattice),
     (tests.distinct, few_values),
     (tests.reuse, used_again_later),

@@ -2,11 +2,21 @@
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, binomtest
 
 from tacit import ClientServer, Fading
 from tacit.audit import Simulated, broken, loss_law, measure_black_box, measure_loss
-from tacit.audit.testers import Rule, coin_for, judge, loss_bound, rule_from_law, rule_from_sample, tally
+from tacit.audit.testers import (
+    Rule,
+    coin,
+    coin_for,
+    judge,
+    loss_bound,
+    rule_from_law,
+    rule_from_sample,
+    tally,
+    to_learn_from,
+)
 from tacit.errors import ParameterError, StateError
 
 PAPER = Fading(0.8, 10, 0.6)
@@ -165,3 +175,18 @@ def test_black_box_finds_floating_point():
     assert measure_black_box(naive, 0.0, 1.0, transcripts=8000).loss > 2
     with pytest.raises(StateError, match="one row"):
         measure_black_box(lambda *_: np.zeros(3), 0, 1, transcripts=100)
+
+
+def test_the_starts_of_judged_rows_are_fair_coins():
+    """With half of each start, their number would vary half as much as coins do."""
+    rng, judged = np.random.default_rng(5), []
+    for _ in range(4000):
+        heads, tails = coin(40, rng)
+        learned = to_learn_from(heads, tails, rng)
+        assert 1 <= learned < min(heads, 20)
+        assert 1 <= 20 - learned < tails
+        judged.append(heads - learned)
+    seen = np.bincount(judged, minlength=21)
+    share = binom.pmf(np.arange(21), 20, 0.5)
+    for count, p in zip(seen, share, strict=True):
+        assert binomtest(int(count), 4000, p).pvalue > 1e-6

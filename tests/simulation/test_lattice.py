@@ -76,6 +76,19 @@ def test_simulated_draws_are_discrete_laplace(scale):
     assert stats.chi2.sf(np.sum((observed - expected) ** 2 / expected), len(k)) > 1e-6
 
 
+@pytest.mark.parametrize("scale", [2.0**45, 1.7 * 2.0**51])
+def test_simulated_draws_of_a_fine_lattice_have_fair_low_bits(scale):
+    """A double does not hold them: the low bits must be drawn on their own."""
+    draws = SimulatedWholeNoise(3).draw(np.full(50_000, scale), run=0)
+    for j in range(30):
+        ones = int(np.sum(draws >> j & 1))
+        assert stats.binomtest(ones, len(draws), 0.5).pvalue > 1e-8
+    assert stats.kstest(draws / scale, "laplace").pvalue > 1e-6
+    mixed = SimulatedWholeNoise(3).draw(np.array([scale, 0.0, 2.5]), run=0)
+    assert mixed[1] == 0
+    assert abs(mixed[2]) < 100
+
+
 def test_messages_have_the_noise_of_the_paper():
     many = simulated(MECHANISMS[0], SimulatedWholeNoise(3), runs=3000, rounds=3)
     first = many.x[:, 0] - many.theta[:, 0]

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray
-from tacit.audit.likelihood import Mask, counted, nearest_steps, residuals, states
+from tacit.audit.likelihood import Mask, counted, drawn_steps, states
 from tacit.audit.portable import numpy_noise, textbook_noise
 from tacit.history import AgentHistory
 
@@ -129,11 +129,11 @@ def coarser(view: AgentHistory, theta: npt.ArrayLike, other: npt.ArrayLike) -> I
     if view.exponent is None:
         return np.zeros(len(view.x), np.int64)
     told = counted(view) & (view.scales > 0)
-    step = view.exponent.reshape(*view.exponent.shape, *(1,) * (view.x.ndim - 2))
     zeros = []
     for start in (theta, other):
-        drawn = nearest_steps(residuals(view, start), step).astype(np.float64)
-        low = np.minimum(last_bit(drawn), _MOST_ZEROS).reshape(*view.x.shape[:2], -1).sum(axis=2)
+        drawn = drawn_steps(view, start).reshape(*view.x.shape[:2], -1)
+        lowest = np.where(drawn == 0, 1 << _MOST_ZEROS, drawn & -drawn)
+        low = np.minimum(np.frexp(lowest.astype(np.float64))[1] - 1, _MOST_ZEROS).sum(axis=2)
         zeros.append(np.sum(low, axis=1, where=told))
     gap = zeros[0] - zeros[1]
     return np.where(np.abs(gap) >= _FEWEST_ZEROS, np.sign(gap), 0)

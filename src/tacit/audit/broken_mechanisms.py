@@ -15,13 +15,16 @@ import numpy as np
 from tacit.arrays import FloatArray
 from tacit.audit import portable
 from tacit.audit.portable import laplace
-from tacit.audit.subjects import Moment, Simulated, Unit, rounded
+from tacit.audit.subjects import Moment, Say, Simulated, Unit, rounded
 from tacit.errors import ParameterError
 from tacit.mechanism import Mechanism
 
 RAW_EVERY = 4
 SEED_BASE = 1000
 COARSER = 16  # bits
+PLANTED = 20  # the bit of `planted-bit`
+RARE = 0.01  # share of sessions that fade too fast
+_FASTER = 0.8
 _STRETCH = 5.0
 _SWING = 0.4
 
@@ -88,10 +91,20 @@ def _after_neighbour(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatA
     return -signs * portable.log(uniform)
 
 
-def _single(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Invert uniform numbers of 24 bits, as single precision has them."""
-    u = np.floor(portable.uniform(rng, shape) * 2.0**24) * 2.0**-24 + 2.0**-25
-    return portable.numpy_noise(u, np.ones(()))
+def _inverted(bits: int) -> Unit:
+    """Invert uniform numbers of so many bits. Single precision has 24."""
+
+    def unit(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+        u = np.floor(portable.uniform(rng, shape) * 2.0**bits) * 2.0**-bits + 2.0 ** -(bits + 1)
+        return portable.numpy_noise(u, np.ones(()))
+
+    return unit
+
+
+def _rarely_faster(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    noise = laplace(rng, shape)
+    faster = portable.powers(_FASTER, np.arange(shape[1])).reshape(-1, *(1,) * (len(shape) - 2))
+    return np.where(rng.random((shape[0], *(1,) * (len(shape) - 1))) < RARE, faster * noise, noise)
 
 
 def _coarse(now: Moment) -> FloatArray:
@@ -102,11 +115,27 @@ def _coarse(now: Moment) -> FloatArray:
 def _marked(now: Moment) -> FloatArray:
     """Put one bit of the start into the lowest bit of every message.
 
-    The bit tells whether the fraction of the start is below one half.
+    The other bits are those of a number nearby.
     """
-    bit = np.floor(2 * now.start) % 2
     whole = (now.state + now.noise) / now.step
+    bit = _of_start(now)
     return np.asarray((2 * np.rint((whole - bit) / 2) + bit) * now.step)
+
+
+def planted(bit: int) -> Say:
+    """Put one bit of the start into this bit of every message."""
+
+    def say(now: Moment) -> FloatArray:
+        whole = np.rint((now.state + now.noise) / now.step).astype(np.int64)
+        told = _of_start(now).astype(np.int64) << bit
+        return np.asarray((whole & ~(1 << bit) | told) * now.step)
+
+    return say
+
+
+def _of_start(now: Moment) -> FloatArray:
+    """Whether the fraction of the start is at least one half."""
+    return np.asarray(np.floor(2 * now.start) % 2)
 
 
 def _swinging(now: Moment) -> FloatArray:
@@ -225,7 +254,7 @@ BROKEN: dict[str, Broken] = {
             "single-precision",
             "noise comes from uniform numbers of 24 bits",
             "each start allows only few messages, and another start allows others",
-            lambda m: Simulated(m, name="single-precision", unit=_single),
+            lambda m: Simulated(m, name="single-precision", unit=_inverted(24)),
         ),
         Broken(
             "follows-neighbour",
@@ -238,6 +267,24 @@ BROKEN: dict[str, Broken] = {
             "noise is larger after feedback above the state, and smaller after feedback below it",
             "the loss is higher than promised whenever feedback pulls down",
             _fading_only(lambda m: Simulated(m, name="follows-feedback", say=_swinging)),
+        ),
+        Broken(
+            "planted-bit",
+            f"bit {PLANTED} of every message is a bit of the start",
+            "one message tells which bit",
+            lambda m: Simulated(m, name="planted-bit", say=planted(PLANTED)),
+        ),
+        Broken(
+            "short-uniform",
+            "noise comes from uniform numbers of 32 bits",
+            "each start allows only few messages, and another start allows others",
+            lambda m: Simulated(m, name="short-uniform", unit=_inverted(32)),
+        ),
+        Broken(
+            "rare-decay",
+            f"in {RARE:.0%} of sessions noise fades a fifth faster than declared",
+            "in these sessions the loss is higher than promised",
+            _fading_only(lambda m: Simulated(m, name="rare-decay", unit=_rarely_faster)),
         ),
     )
 }

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray, IntArray
 from tacit.audit.audit_plan import best_distance, default_rounds, default_starts, describe
 from tacit.audit.examination import Progress, examine
-from tacit.audit.masked_frames import mask_findings, opening_finding
+from tacit.audit.masked_frames import mask_findings, opening_finding, secret_findings
 from tacit.audit.report import AuditReport
 from tacit.errors import ParameterError
 from tacit.history import History, Wholes
@@ -30,6 +30,7 @@ from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.on_lattice import OnLattice, WholeState
 from tacit.mechanism.whole import WholeArray
 from tacit.noise.safe import SafeNoise
+from tacit.simulation.lattice import discrete_laplace
 from tacit.theory.advice import ALL_KEEPERS
 from tacit.theory.privacy import require_adjacency
 
@@ -40,6 +41,7 @@ _OTHERS = 2  # agents besides the attacked one; the conspirators know their valu
 # Birthday bound: of this many secrets of only 32 bits, two are equal except with probability e^−41. Fewer
 # would miss the bug `short-seed`, and sound masks of 128 bits still never collide.
 _PAIRS = 600_000
+_PAIRS_PER_SESSION = 30
 _SHARE = 0.1  # of the failure probability, for masks and openings
 _WATCHED = 2000  # sessions whose masks are tested bit by bit
 
@@ -108,7 +110,7 @@ def _none(draws: IntArray, _scales: FloatArray, _rng: np.random.Generator) -> In
 
 
 def _half(draws: IntArray, scales: FloatArray, rng: np.random.Generator) -> IntArray:
-    return _seeded_draws(rng, scales / 2, draws.shape)
+    return discrete_laplace(rng, scales[:, None] / 2, draws.shape)
 
 
 def _same(draws: IntArray, scales: FloatArray, _rng: np.random.Generator) -> IntArray:
@@ -117,6 +119,12 @@ def _same(draws: IntArray, scales: FloatArray, _rng: np.random.Generator) -> Int
     for u in range(1, len(draws), 2):
         again[u] = np.rint(draws[u - 1] * (scales[u] / scales[u - 1]))
     return again
+
+
+def _biased(secret: bytes, update: int) -> int:
+    """Set one bit of a mask in 2.4 % of cases: it is 1 in 51.2 %."""
+    more = hashlib.shake_128(b"more" + secret + update.to_bytes(8, "big")).digest(2)
+    return right_mask(secret, update) | ((int.from_bytes(more, "big") < 0.024 * 2**16) << 64)
 
 
 KEEPER_BUGS: dict[str, KeeperBug] = {
@@ -147,6 +155,12 @@ KEEPER_BUGS: dict[str, KeeperBug] = {
             "masks come from 32 bits of the secret",
             "anyone who tries all 2^32 of them knows every mask",
             mask=lambda secret, update: right_mask(secret[:4], update),
+        ),
+        KeeperBug(
+            "biased-mask",
+            "one bit of every mask is 1 in 51.2 % of cases",
+            "the bit under the mask can be guessed better than by chance",
+            mask=_biased,
         ),
     )
 }
@@ -217,7 +231,7 @@ class MaskedSessions:
 
     def _draws(self, rng: np.random.Generator, scales: FloatArray, shape: tuple[int, ...]) -> IntArray:
         if self.seedable:
-            return _seeded_draws(rng, scales, shape)
+            return discrete_laplace(rng, scales[:, None], shape)
         noise = SafeNoise()
         return np.stack([noise.draw(s, shape[1]) if s else np.zeros(shape[1], np.int64) for s in scales])
 
@@ -260,15 +274,6 @@ class MaskedSessions:
             secret = secrets[32 * i : 32 * i + 32]
             out[i] = [make(secret, u) for u in range(updates)]
         return out
-
-
-def _seeded_draws(rng: np.random.Generator, scales: FloatArray, shape: tuple[int, ...]) -> IntArray:
-    """Draw discrete Laplace noise from a seeded generator. NOT private.
-
-    Each draw is the difference of two geometric numbers.
-    """
-    up, down = rng.standard_exponential((2, *shape)) * scales[:, None]
-    return np.asarray(np.floor(up) - np.floor(down), dtype=np.int64)
 
 
 # ---- the whole audit -----------------------------------------------------------------------------------
@@ -328,13 +333,10 @@ def examine_keepers(
     answers = (
         [(t,) for t in opened] if view.again is None else list(zip(opened, view.again.ravel(), strict=True))
     )
-    fresh = mask_findings(subject.masks(_PAIRS, 1, rng), WIDTH, share / 2)
+    pairs = max(_PAIRS, _PAIRS_PER_SESSION * transcripts)
+    fresh = secret_findings(subject.masks(pairs, 1, rng).ravel().tolist(), WIDTH, share / 2)
     watched = mask_findings(view.masks[:, : 1 if mechanism.shadowed else None], WIDTH, share / 2)
-    extra = [
-        opening_finding(answers),
-        *watched,
-        replace(fresh[0], test="masks: few secrets"),  # of only 2^32 secrets, some would repeat
-    ]
+    extra = [opening_finding(answers), *watched, *fresh]
     return replace(
         found,
         declared=describe(mechanism),

@@ -30,16 +30,17 @@ from tacit.audit.audit_plan import (
     weakest,
 )
 from tacit.audit.distinguisher import loss_law
-from tacit.audit.goodness import Oddity, oddities
-from tacit.audit.learned import LEARNED, rows
+from tacit.audit.goodness import oddities
+from tacit.audit.learned import LEARNED, bit_rows, rows, sparse_score
 from tacit.audit.likelihood import log_likelihood_ratios
 from tacit.audit.measure import learned_bound
+from tacit.audit.oddity import Oddity
 from tacit.audit.report import AuditFinding, AuditReport, LossCurve
 from tacit.audit.residual import join, noise_of
 from tacit.audit.rules import NO_LATTICE, rule_findings
 from tacit.audit.seeds import guessable
 from tacit.audit.subjects import Subject
-from tacit.audit.testers import LossBound, coin, judge, rule_from_law, tally
+from tacit.audit.testers import LossBound, coin, judge, rule_from_law, tally, to_learn_from
 from tacit.errors import ParameterError
 from tacit.extras import explains_extras
 from tacit.history import History
@@ -66,7 +67,8 @@ class TranscriptPair:
 
     Fair coins chose the start of each transcript.
 
-    `first` and `second` ran from `values` and from `others`, which differ in one agent's start.
+    `first` and `second` ran from `values` and from `others`, which differ in one agent's start. `learn_from`
+    transcripts of the first start are to learn scores from (`to_learn_from`).
     """
 
     plan: AuditPlan
@@ -75,6 +77,7 @@ class TranscriptPair:
     values: FloatArray
     others: FloatArray
     low_bits: bool
+    learn_from: int
 
 
 @explains_extras
@@ -217,13 +220,15 @@ def _deployed(made: AuditPlan, start: FloatArray) -> Subject:
 
 def _run(subject: Subject, made: AuditPlan, start: FloatArray, seed: int, tell: Progress) -> TranscriptPair:
     """Draw the coins and run the sessions."""
-    heads, tails = coin(made.transcripts, np.random.default_rng([seed, made.transcripts]))
+    rng = np.random.default_rng([seed, made.transcripts])
+    heads, tails = coin(made.transcripts, rng)
     moved = made.moved(start)
     first = _sessions(subject, start, made.rounds, (heads, 2 * seed), lambda s: tell(0.4 * s, "first start"))
     second = _sessions(
         subject, moved, made.rounds, (tails, 2 * seed + 1), lambda s: tell(0.4 + 0.4 * s, "second start")
     )
-    return TranscriptPair(made, first, second, start, moved, subject.low_bits)
+    learn_from = to_learn_from(heads, tails, rng)
+    return TranscriptPair(made, first, second, start, moved, subject.low_bits, learn_from)
 
 
 def _sessions(
@@ -252,16 +257,24 @@ def judge_evidence(
     progress(0.8, "rules")
     findings = [*rule_findings(History.stack([evidence.first, evidence.second]))]
     progress(0.82, "optimal distinguisher")
-    optimal, curve = _optimal(evidence, quarter)
+    with strict_numbers():
+        optimal, curve = _optimal(evidence, quarter)
     findings.append(optimal)
     progress(0.86, "learned distinguishers")
-    findings += _learned(evidence, quarter)
+    with strict_numbers():
+        findings += _learned(evidence, quarter)
     progress(0.9, "attacks")
     findings += _attacks(evidence, quarter, attacks or {})
     progress(0.94, "noise")
-    findings += _goodness(evidence, quarter, seeds)
+    with strict_numbers():
+        findings += _goodness(evidence, quarter, seeds)
     progress(1.0, "done")
     return made.report(subject, findings, curve=curve)
+
+
+def strict_numbers() -> np.errstate:
+    """Turn overflows and invalid casts into errors: verdicts would be wrong."""
+    return np.errstate(over="raise", invalid="raise")
 
 
 def _optimal(evidence: TranscriptPair, share: float) -> tuple[AuditFinding, LossCurve]:
@@ -299,11 +312,19 @@ def _learned(evidence: TranscriptPair, share: float) -> Iterator[AuditFinding]:
     made = evidence.plan
     first, second = (rows(t, made.agent) for t in (evidence.first, evidence.second))
     promised = promises(evidence.first, made.agent, made.distance)[-1]
-    for name in LEARNED:
+    part = share / (len(LEARNED) + 1)
+    for name, way in LEARNED.items():
         if name == "learned low bits" and not evidence.low_bits:
             yield AuditFinding(name, "skipped", _REAL_NUMBERS)
         else:
-            yield _loss_finding(name, learned_bound(name, first, second, share / len(LEARNED)), promised)
+            yield _loss_finding(name, learned_bound(way, first, second, evidence.learn_from, part), promised)
+    if evidence.first.exponent is None:
+        yield AuditFinding("learned bits", "skipped", NO_LATTICE)
+        return
+    starts = evidence.values[made.agent], evidence.others[made.agent]
+    first, second = (bit_rows(t.of(made.agent), *starts) for t in (evidence.first, evidence.second))
+    bound = learned_bound(sparse_score, first, second, evidence.learn_from, part)
+    yield _loss_finding("learned bits", bound, promised)
 
 
 def _attacks(evidence: TranscriptPair, share: float, own: Mapping[str, Attack]) -> Iterator[AuditFinding]:
@@ -324,7 +345,8 @@ def _attacks(evidence: TranscriptPair, share: float, own: Mapping[str, Attack]) 
         if way is coarser and evidence.first.exponent is None:
             yield AuditFinding(f"low bits: {name}", "skipped", NO_LATTICE)
             continue
-        first, second = (way(t.of(made.agent), *starts) for t in both)
+        with strict_numbers():
+            first, second = (way(t.of(made.agent), *starts) for t in both)
         yield _loss_finding(f"low bits: {name}", tally(first, second, part), promised)
     if own:
         # One call for all sessions, in random order. In the order of the starts an attack could simply name

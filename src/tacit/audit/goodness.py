@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
+from scipy.special import gammainc, gammaincc, gammaln
 from scipy.stats import binom, chi2
 
 from tacit.arrays import FloatArray, IntArray
+from tacit.audit.bits import bits, digits
+from tacit.audit.oddity import Oddity
 from tacit.audit.residual import TOLERANCE, Noise
 
 _TAILS = (0.05, 0.3, 1.0, 2.0, 4.0, 6.0, 8.0, 10.0)
@@ -30,7 +31,8 @@ _MOST_COLUMNS = 24  # agents and components that are compared with each other
 _MOST_NUMBERS = 8_000_000  # maximum for the tests that sort
 _MOST_PLACES = 120  # draws of a session that are compared with each other
 _NEAR = 1 / 32  # of the circle: predicted sizes closer than this count as the same
-_DIVISORS, _BITS = 24, 4  # powers of two that are tried as divisors; low bits that must be balanced
+_DIVISORS = 24  # powers of two that are tried as divisors
+_RARE = (0.1, 1e-2, 1e-3, 1e-4, 1e-5)  # shares of sessions with so little, or so much, noise
 _MOST_SESSIONS = 5000  # sorted for each column
 _CHUNK = 2_000_000  # coins multiplied at once
 SURE = 1e-12
@@ -40,36 +42,17 @@ SURE = 1e-12
 _COINS = {"sign": "signs", "size": "sizes", "size, finer": "sizes"}
 
 
-@dataclass(frozen=True)
-class Oddity:
-    """How odd one tested property is.
-
-    Attributes
-    ----------
-    test : str
-        Which property of the noise.
-    place : str
-        Where.
-    p_value : float
-        Probability that declared noise is at least this odd there.
-    seen : str
-        What was seen, for people.
-    """
-
-    test: str
-    place: str
-    p_value: float
-    seen: str
-
-
 def oddities(noise: Noise) -> Iterator[Oddity]:
     """Test everything that the declaration fixes."""
     yield from scale(noise)
     yield from shape(noise)
     yield from tails(noise)
+    yield from sessions(noise)
     yield from missing(noise)
     yield from predictable(noise)
     yield from dependence(noise)
+    yield from bits(noise)
+    yield from digits(noise)
     yield from grain(noise)
     yield from distinct(noise)
     yield from reuse(noise)
@@ -120,6 +103,35 @@ def tails(noise: Noise) -> Iterator[Oddity]:
         )
 
 
+def sessions(noise: Noise) -> Iterator[Oddity]:
+    """Test how many sessions have very little, or very much, noise.
+
+    The sum of |r| over k draws of a session has the Gamma(k) law. All draws are added, those of the first and
+    of the second half, of each agent and of all: a fault in few sessions shows in their sums.
+    """
+    size, slots = np.abs(noise.r), noise.r.shape[1]
+    halves = {"": slice(None), "first half, ": slice(0, slots // 2), "second half, ": slice(slots // 2, None)}
+    who = {name: [i] for i, name in enumerate(noise.names[:_MOST_COLUMNS])}
+    who["every agent"] = list(range(size.shape[2]))
+    asked, worst = 0, (1.0, "", "")
+    for half, part in halves.items():
+        for name, columns in who.items():
+            some = size[:, part][:, :, columns].reshape(len(size), -1)
+            draws = np.sum(np.isfinite(some), axis=1)
+            total, draws = np.nansum(some, axis=1)[draws > 0], draws[draws > 0]
+            for side, law in (("little", gammainc), ("much", gammaincc)):
+                rank = law(draws, total)
+                for share in _RARE:
+                    asked += bool(len(rank))
+                    count = int(np.sum(rank <= share))
+                    p = float(binom.sf(count - 1, len(rank), share)) if count else 1.0
+                    if p < worst[0]:
+                        place = f"{half}{name}: as {side} noise as in {share:g} of sessions"
+                        worst = p, place, f"{count:,} of {len(rank):,}"
+    if asked:
+        yield Oddity("sessions", worst[1] or "everywhere", min(1.0, asked * worst[0]), worst[2])
+
+
 def missing(noise: Noise) -> Iterator[Oddity]:
     """Test for messages without noise.
 
@@ -145,7 +157,7 @@ def predictable(noise: Noise) -> Iterator[Oddity]:
     # probability ½, independently of earlier agreements, however dependent the predictors are among
     # themselves. That makes the binomial law exact. A predictor from the future would break this argument.
     few = slice(0, _MOST_COLUMNS)
-    coins, names = _coins(noise.r[:, :, few]), _names(noise)[few]
+    coins, names = _coins(noise.r[:, :, few]), noise.names[few]
     with np.errstate(invalid="ignore", divide="ignore"):
         pull, far = np.sign(noise.pull), np.sign(np.abs(noise.pull / noise.scale) - 1)
         # A wrong mixing shifts the noise in the direction of the last move, even if all else is right.
@@ -174,7 +186,7 @@ def dependence(noise: Noise) -> Iterator[Oddity]:
     less than 1/32 (on a circle) in 1/16 of all pairs, in every order.
     """
     columns = min(noise.r.shape[2], _MOST_COLUMNS // 4)
-    u, names = np.exp(-np.abs(noise.r[:_MOST_SESSIONS, :, :columns])), _names(noise)
+    u, names = np.exp(-np.abs(noise.r[:_MOST_SESSIONS, :, :columns])), noise.names
     slots = u.shape[1]
     for lag in range(min(_LAGS + 1, slots)):
         pairs = [(i, j) for i in range(columns) for j in range(columns) if lag or i < j]
@@ -186,15 +198,14 @@ def dependence(noise: Noise) -> Iterator[Oddity]:
 
 
 def grain(noise: Noise) -> Iterator[Oddity]:
-    """Test the low bits of draws and messages, in steps of the lattice.
+    """Test that draws and messages are divisible by 2^j only by chance.
 
-    They must be divisible by 2^j, and have a low bit set, no more often than by chance. If noise is on a
-    coarser lattice than declared, the low bits of a message are those of the state. A class modulo 2^j
-    has a probability of at most 2^−j plus a step, for every state.
+    If noise is on a coarser lattice than declared, the low bits of a message are those of the state. A class
+    modulo 2^j has a probability of at most 2^−j plus a step, for every state.
     """
     if noise.drawn is None or noise.sent is None:
         return
-    names = _names(noise)
+    names = noise.names
     for what, whole in (("noise", noise.drawn), ("message", noise.sent)):
         asked = 0
         worst = 1.0, "", ""
@@ -202,24 +213,15 @@ def grain(noise: Noise) -> Iterator[Oddity]:
             told = np.isfinite(noise.r[:, :, column])
             values, n = whole[:, :, column][told], int(told.sum())
             step = float(noise.step[:, :, column].max(initial=0.0))
-            for share, count, seen in _low_bits(values):
+            lowest = values & -values
+            for j in range(1, _DIVISORS + 1):
                 asked += 1
-                p = float(binom.sf(count - 1, n, min(1.0, share + step)))
+                count = int(np.sum((lowest == 0) | (lowest >= 1 << j)))
+                p = float(binom.sf(count - 1, n, min(1.0, 2.0**-j + step)))
                 if p < worst[0]:
-                    worst = p, f"{names[column]}: {what} {seen}", f"{count:,} of {n:,}"
+                    worst = p, f"{names[column]}: {what} divisible by 2^{j}", f"{count:,} of {n:,}"
         if asked:
             yield Oddity("grain", worst[1] or what, min(1.0, asked * worst[0]), worst[2] or "nothing odd")
-
-
-def _low_bits(values: IntArray) -> Iterator[tuple[float, int, str]]:
-    """Yield expected share, count and name of each property of the low bits."""
-    lowest = values & -values
-    for j in range(1, _DIVISORS + 1):
-        yield 2.0**-j, int(np.sum((lowest == 0) | (lowest >= 1 << j))), f"divisible by 2^{j}"
-    for j in range(_BITS):
-        ones = int(np.sum((values >> j) & 1))
-        yield 0.5, ones, f"with bit {j} set"
-        yield 0.5, len(values) - ones, f"with bit {j} not set"
 
 
 def distinct(noise: Noise) -> Iterator[Oddity]:
@@ -419,14 +421,6 @@ def _followed(
         place = f"{names[i]} and {'its' if i == j else 'the'} {where}" + (f" of {names[j]}" if i != j else "")
         seen = f"{near[worst] / asked[worst]:.4f} nearly the same, {2 * _NEAR:g} expected"
         yield Oddity("dependence", place, min(1.0, len(odd) * odd[worst]), seen)
-
-
-def _names(noise: Noise) -> list[str]:
-    """Name the agent (and component) of each column."""
-    agents = noise.agent.tolist()
-    if len(set(agents)) == len(agents):
-        return [f"agent {agent}" for agent in agents]
-    return [f"agent {agent}, component {agents[:i].count(agent)}" for i, agent in enumerate(agents)]
 
 
 def _previous(r: FloatArray) -> FloatArray:

@@ -19,7 +19,10 @@ from tacit.audit.portable import powers
 from tacit.errors import StateError
 from tacit.history import AgentHistory, Wholes
 from tacit.mechanism.lattice import LatticeAgent
-from tacit.mechanism.whole import WholeArray, nearest_shift
+from tacit.mechanism.whole import WholeArray, cut, nearest_shift
+
+MOST_STEPS = 2**62
+"""Draws of more steps are clamped to this."""
 
 Mask = npt.NDArray[np.bool_]
 
@@ -98,12 +101,50 @@ def fades(view: AgentHistory) -> FloatArray:
     return powers(1 - view.sigma, view.update)
 
 
-def nearest_steps(eta: FloatArray, exponent: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return noise in whole steps of 2^exponent, ties up.
+def drawn_steps(view: AgentHistory, theta: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Return the noise that a start implies, in steps of the lattice.
 
-    Rounding ties to even would make all draws even if a state is half a step off the lattice.
+    It is 0 where nothing was drawn. The history must have a lattice.
     """
-    return np.floor(np.ldexp(eta, -exponent) + 0.5).astype(np.int64)
+    assert view.exponent is not None
+    tail = (1,) * (view.x.ndim - 2)
+    # Without noise a message can be on a much finer lattice, and its steps would not fit 64 bits.
+    drawn = (counted(view) & (view.scales > 0)).reshape(*view.x.shape[:2], *tail)
+    if view.wholes is not None:
+        whole = np.where(drawn, lattice_draws(view, view.wholes, theta)[0], 0)
+        return np.asarray(cut(whole, MOST_STEPS)).astype(np.int64)
+    eta = np.where(drawn, residuals(view, theta), 0.0)
+    return nearest_steps(eta, view.exponent.reshape(*view.exponent.shape, *tail))
+
+
+def sent_steps(view: AgentHistory) -> npt.NDArray[np.int64]:
+    """Return the lowest 62 bits of messages, in steps of the lattice.
+
+    The history must have a lattice.
+    """
+    assert view.exponent is not None
+    if view.wholes is not None:
+        return np.asarray(view.wholes.x & (MOST_STEPS - 1), dtype=np.int64)
+    step = view.exponent.reshape(*view.exponent.shape, *(1,) * (view.x.ndim - 2))
+    return np.fmod(np.ldexp(view.x, -step), MOST_STEPS).astype(np.int64)
+
+
+def nearest_steps(eta: FloatArray, exponent: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return numbers in whole steps of 2^exponent, ties up.
+
+    Rounding ties to even would make all draws even if a state is half a step off the lattice. Larger numbers
+    than ±2^62 are clamped.
+    """
+    return np.clip(nearest_up(np.ldexp(eta, -exponent)), -MOST_STEPS, MOST_STEPS).astype(np.int64)
+
+
+def nearest_up(steps: FloatArray) -> FloatArray:
+    """Round to the nearest whole number, ties up.
+
+    Adding ½ first would itself be rounded, to an even number, above 2^52.
+    """
+    whole = np.floor(steps)
+    return np.asarray(whole + (steps - whole >= 0.5))
 
 
 def counted(view: AgentHistory) -> Mask:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import binom
 
-from tacit.arrays import BoolArray
+from tacit.arrays import BoolArray, IntArray
 from tacit.audit.audit_plan import describe
 from tacit.audit.report import AuditFinding, AuditReport
 from tacit.errors import FileError, TacitError
@@ -31,6 +31,7 @@ from tacit.protocol.session import Session
 from tacit.theory.advice import ALL_KEEPERS, ONE_KEEPER
 
 _MOST_NUMBERS = 1 << 18  # looked at; the first components of long vectors
+_CHUNK = 100_000  # masks whose bits are held at once
 
 Numbers: TypeAlias = dict[tuple[int, int], list[bytes]]
 """The masked numbers of every different frame, by sender and update."""
@@ -100,7 +101,23 @@ def mask_findings(
     numbers = list(itertools.compress(flat, known.flat))
     share = failure_probability / 2 / len(looks) / (8 * width)
     found = [_reuse(f"{name}: reuse", numbers, width, failure_probability / 2, span)]
-    return found + [_fair(test, coins, share) for test, coins in looks.items()]
+    return found + [_fair(test, _ones(coins), len(coins), share) for test, coins in looks.items()]
+
+
+def secret_findings(masks: list[int], width: int, failure_probability: float) -> list[AuditFinding]:
+    """Test the masks of many secrets, one of each.
+
+    If secrets have few bits, some masks are equal. With so many masks, a small bias of a bit shows too.
+    """
+    ones = np.zeros(8 * width, dtype=np.int64)
+    for begin in range(0, len(masks), _CHUNK):
+        data = b"".join(mask.to_bytes(width, "big") for mask in masks[begin : begin + _CHUNK])
+        ones += _ones(np.unpackbits(np.frombuffer(data, np.uint8)).reshape(-1, 8 * width))
+    share = failure_probability / 2
+    return [
+        _reuse("masks: few secrets", masks, width, share, 0),
+        _fair("masks: bits of many secrets", ones, len(masks), share / (8 * width)),
+    ]
 
 
 def _reuse(test: str, numbers: list[int], width: int, limit: float, span: int) -> AuditFinding:
@@ -123,15 +140,18 @@ def _reuse(test: str, numbers: list[int], width: int, limit: float, span: int) -
     return AuditFinding(test, "alarm" if near else "pass", detail, chance, limit)
 
 
-def _fair(test: str, coins: npt.NDArray[np.uint8], share: float) -> AuditFinding:
+def _ones(coins: npt.NDArray[np.uint8]) -> IntArray:
+    """Count the ones in each bit position."""
+    return np.asarray(coins.sum(axis=0, dtype=np.int64))
+
+
+def _fair(test: str, ones: IntArray, tossed: int, share: float) -> AuditFinding:
     """Test each bit position as a fair coin over all numbers.
 
     The least likely position decides.
     """
-    tossed = len(coins)
     if tossed < 1 or 2.0 ** (1 - tossed) > share:
         return AuditFinding(test, "skipped", f"{tossed:,} numbers are too few to tell")
-    ones = coins.sum(axis=0, dtype=np.int64)
     p = np.minimum(2 * binom.cdf(np.minimum(ones, tossed - ones), tossed, 0.5), 1.0)
     worst = int(np.argmin(p))
     detail = f"bit {worst}: {ones[worst]:,} ones of {tossed:,}"

@@ -12,10 +12,18 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray
 from tacit.audit.distinguisher import loss_law
-from tacit.audit.learned import LEARNED, learn
+from tacit.audit.learned import LEARNED, Score, learn
 from tacit.audit.likelihood import log_likelihood_ratio
 from tacit.audit.subjects import Subject
-from tacit.audit.testers import LossBound, coin, judge, loss_bound, rule_from_law, rule_from_sample
+from tacit.audit.testers import (
+    LossBound,
+    coin,
+    judge,
+    loss_bound,
+    rule_from_law,
+    rule_from_sample,
+    to_learn_from,
+)
 from tacit.errors import StateError
 from tacit.theory.privacy import require_adjacency
 
@@ -106,25 +114,27 @@ def measure_black_box(
         _rows(mechanism(given, count, int(rng.integers(2**62))), count)
         for given, count in zip((first, second), counts, strict=True)
     ]
-    return learn_and_judge(outputs[0], outputs[1], failure_probability)
-
-
-def learn_and_judge(first: FloatArray, second: FloatArray, failure_probability: float) -> LossBound:
-    """Fit every score on half of the rows, judge it on the rest.
-
-    Returns the best bound.
-    """
-    part = failure_probability / len(LEARNED)
-    bounds = [learned_bound(name, first, second, part) for name in LEARNED]
+    learn_from, part = to_learn_from(*counts, rng), failure_probability / len(LEARNED)
+    bounds = [learned_bound(way, outputs[0], outputs[1], learn_from, part) for way in LEARNED.values()]
     return max(bounds, key=lambda bound: bound.loss)
 
 
-def learned_bound(name: str, first: FloatArray, second: FloatArray, failure_probability: float) -> LossBound:
-    """Fit one score on one half of the rows, and judge it on the other."""
+def learned_bound(
+    way: Callable[[FloatArray, FloatArray], Score],
+    first: FloatArray,
+    second: FloatArray,
+    learn_from: int,
+    failure_probability: float,
+) -> LossBound:
+    """Fit one score on one half of the rows, and judge it on the other.
+
+    `learn_from` rows of the first start are in the half to learn from: see `to_learn_from`.
+    """
     # The score and its thresholds must be fixed before the judged transcripts are seen. On the same
     # transcripts a flexible score would fit their chance, and the bound would be too high.
-    (a, x), (b, y) = ((z[: len(z) // 2], z[len(z) // 2 :]) for z in (first, second))
-    score = learn(name, a, b)
+    half = (len(first) + len(second)) // 2
+    (a, x), (b, y) = (np.split(z, [n]) for z, n in ((first, learn_from), (second, half - learn_from)))
+    score = learn(way, a, b)
     rule = rule_from_sample(score(a), score(b), len(x) + len(y), failure_probability)
     return judge(rule, score(x), score(y), failure_probability)
 

@@ -11,7 +11,13 @@ import numpy.typing as npt
 
 from tacit.arrays import FloatArray, as_states
 from tacit.audit.audit_plan import AuditPlan, describe
-from tacit.audit.examination import Progress, TranscriptPair, goodness_findings, judge_evidence
+from tacit.audit.examination import (
+    Progress,
+    TranscriptPair,
+    goodness_findings,
+    judge_evidence,
+    strict_numbers,
+)
 from tacit.audit.goodness import oddities
 from tacit.audit.masked_frames import examine_masked
 from tacit.audit.reconstruction import reconstruct
@@ -19,7 +25,7 @@ from tacit.audit.report import AuditFinding, AuditReport
 from tacit.audit.residual import noise_of
 from tacit.audit.rules import rule_findings
 from tacit.audit.seeds import guessable
-from tacit.audit.testers import coin_for
+from tacit.audit.testers import coin_for, to_learn_from
 from tacit.errors import FileError, ParameterError
 from tacit.history import History, read_history, write_history
 from tacit.history.file import Declared, LineReader
@@ -122,7 +128,8 @@ def examine_folder(
         first.mechanism, agent, distance, adjacency, first.rounds, heads + tails, failure_probability
     )
     low_bits = first.exponent is not None
-    evidence = TranscriptPair(made, first[:heads], second[:tails], values, others, low_bits)
+    learn_from = to_learn_from(heads, tails, rng)
+    evidence = TranscriptPair(made, first[:heads], second[:tails], values, others, low_bits, learn_from)
     return judge_evidence(evidence, seeds=seeds, progress=tell, subject=where.name)
 
 
@@ -187,8 +194,10 @@ def _one_start(  # noqa: PLR0917 - all of them go into the report
         why = f"the values are unknown: add {INPUTS} if the auditor chose them"
         findings.append(AuditFinding("noise", "skipped", why))
     else:
-        noise = noise_of(transcripts, values)
-        findings += goodness_findings([*oddities(noise), *guessable(noise, seeds)], failure_probability)
+        with strict_numbers():
+            noise = noise_of(transcripts, values)
+            odd = [*oddities(noise), *guessable(noise, seeds)]
+        findings += goodness_findings(odd, failure_probability)
     why = "needs transcripts from two known starts, in two folders"
     findings.append(AuditFinding("loss", "skipped", why))
     tell(1.0, "done")

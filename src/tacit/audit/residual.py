@@ -16,7 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray
-from tacit.audit.likelihood import counted, lattice_draws, nearest_steps, residuals, states
+from tacit.audit.likelihood import (
+    MOST_STEPS,
+    counted,
+    lattice_draws,
+    nearest_steps,
+    residuals,
+    sent_steps,
+    states,
+)
 from tacit.history import AgentHistory, History
 from tacit.mechanism.whole import cut
 
@@ -24,8 +32,6 @@ TOLERANCE = 1e-11
 """Two standardised draws this close count as the same; on a lattice its step is added."""
 
 _RESOLVED = 2.0**-24  # of its scale: noise that doubles resolve less finely is not tested
-_LOW = 2**32 - 1  # only the low bits of messages are tested
-_MOST = 2**62  # larger draws are clamped to this
 _OWN = (0x7AC17, 0x5B3EAD)  # makes the streams of this module differ from everyone's
 
 
@@ -51,8 +57,10 @@ class Noise:
         Whether the arithmetic resolves `TOLERANCE`.
     step : array like `scale`
         Of the lattice, divided by the scale of the noise; 0 where there is no lattice.
+    start : int array, shape (runs,)
+        From which start each session ran: 0 for the first.
     drawn, sent : int array like `r`, or None without a lattice
-        Noise and message in steps of the lattice; of the message the lowest 32 bits. 0 where `r` is NaN.
+        Noise and message in steps of the lattice; of the message the lowest 62 bits. 0 where `r` is NaN.
     """
 
     r: FloatArray
@@ -64,8 +72,17 @@ class Noise:
     agent: IntArray
     exact: npt.NDArray[np.bool_]
     step: FloatArray
+    start: IntArray
     drawn: IntArray | None = None
     sent: IntArray | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Name the agent (and component) of each column."""
+        agents = self.agent.tolist()
+        if len(set(agents)) == len(agents):
+            return [f"agent {agent}" for agent in agents]
+        return [f"agent {agent}, component {agents[:i].count(agent)}" for i, agent in enumerate(agents)]
 
     @property
     def flat(self) -> FloatArray:
@@ -97,6 +114,7 @@ def noise_of(transcripts: History, values: npt.ArrayLike, stream: int = 0) -> No
         update=np.repeat(transcripts.update, components, axis=2),
         agent=np.repeat(np.arange(len(theta)), components),
         exact=np.all([part["exact"] for part in parts], axis=0),
+        start=np.zeros(transcripts.runs, np.int64),
         drawn=together("drawn").astype(np.int64) if whole else None,
         sent=together("sent").astype(np.int64) if whole else None,
     )
@@ -122,6 +140,7 @@ def join(parts: list[Noise]) -> Noise:
         **{name: shared(name) for name in ("scale", "update", "step")},  # type: ignore[arg-type]
         agent=first.agent,
         exact=np.all([p.exact for p in parts], axis=0),
+        start=np.concatenate([np.full(len(p.r), i) for i, p in enumerate(parts)]),
         drawn=whole("drawn"),
         sent=whole("sent"),
     )
@@ -151,14 +170,12 @@ def _of_agent(
     if exponent is None:
         return {**part, "r": r, "exact": exact}
     if view.wholes is not None and drawn is not None:
-        whole = cut(drawn[0].reshape(shape), _MOST).astype(np.int64)  # type: ignore[union-attr]
-        said = (view.wholes.x.reshape(shape) & _LOW).astype(np.int64)
+        whole = cut(drawn[0].reshape(shape), MOST_STEPS).astype(np.int64)  # type: ignore[union-attr]
         spread = _spread_whole(r, step, rng)
     else:
         whole = nearest_steps(eta.reshape(shape), exponent)
-        said = np.fmod(np.ldexp(view.x.reshape(shape), -exponent), _LOW + 1).astype(np.int64)
         spread = _spread_rounded(r, step, rng)
-    whole, said = (np.where(told, z, 0) for z in (whole, said))
+    whole, said = (np.where(told, z, 0) for z in (whole, sent_steps(view).reshape(shape)))
     return {**part, "r": spread, "exact": exact, "drawn": whole, "sent": said}
 
 

@@ -15,7 +15,8 @@ from threading import Lock
 import numpy as np
 
 from tacit.arrays import FloatArray, IntArray
-from tacit.audit.goodness import SURE, Oddity
+from tacit.audit.goodness import SURE
+from tacit.audit.oddity import Oddity
 from tacit.audit.residual import TOLERANCE, Noise
 
 COMMON: tuple[int, ...] = (

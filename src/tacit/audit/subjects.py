@@ -7,6 +7,7 @@ known bugs are built from it. The same seed gives the same transcripts on every 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.arrays import FloatArray, IntArray, per_agent_columns
+from tacit.audit.likelihood import nearest_up
 from tacit.audit.portable import laplace
 from tacit.errors import ParameterError
 from tacit.history import History
@@ -25,7 +27,8 @@ from tacit.theory.finite_precision import message_step
 Unit: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
 """Draws noise of scale 1, of shape (runs, slots, n) or (runs, slots, n, k)."""
 
-_FINEST = -45  # exponent of the finest message step: messages of up to 2^8 then fit a float exactly
+_DIGITS = 53  # of a double: messages must be whole numbers of steps that fit one
+_ROOM = 16  # noise scales; larger draws are rare
 _OWN = (0x7AC17, 0xA0D17)  # keeps the random streams of this module apart from all others
 _CHUNK = 4_000_000  # numbers held at once
 
@@ -88,8 +91,11 @@ Say: TypeAlias = Callable[[Moment], FloatArray]
 
 
 def rounded(now: Moment) -> FloatArray:
-    """The sum of state and noise to the nearest step of the lattice."""
-    return np.rint((now.state + now.noise) / now.step) * now.step
+    """The sum of state and noise to the nearest step of the lattice.
+
+    On a fine lattice many sums of doubles are ties. Rounding these to even would make low bits unfair.
+    """
+    return nearest_up((now.state + now.noise) / now.step) * now.step
 
 
 def unrounded(now: Moment) -> FloatArray:
@@ -162,6 +168,7 @@ class Simulated:
         tail = values.shape[1:]
         unit = self.unit(rng, (runs, len(slots), *values.shape))
         table = self._scales(rounds)
+        finest = _finest_step(values, table)
         theta = np.broadcast_to(values, (runs, *values.shape))
         shadow, heard, pull = theta, np.zeros(self.mechanism.n, np.int64), np.zeros_like(theta)
         x, y, said = np.zeros(unit.shape), [], np.ones(unit.shape[:3], dtype=np.bool_)
@@ -169,7 +176,10 @@ class Simulated:
         for slot, t in enumerate(slots):
             scale = table[np.full_like(heard, t) if self.by_round else heard, np.arange(len(heard))]
             said[:, slot, away[t]] = False
-            update[slot], steps[slot] = heard, self._exponents(table[heard, np.arange(len(heard))])
+            update[slot], steps[slot] = (
+                heard,
+                _exponents(table[heard, np.arange(len(heard))], finest, self.bits),
+            )
             again = slot > 0 and slots[slot - 1] == t
             if again and self.retries == "repeat":
                 x[:, slot] = x[:, slot - 1]
@@ -195,11 +205,6 @@ class Simulated:
         law, updates = self.mechanism.law, np.arange(rounds)
         return np.stack([law.of_agent(i).upper_scales(updates) for i in range(self.mechanism.n)], axis=1)
 
-    def _exponents(self, scale: FloatArray) -> IntArray:
-        """Return log2 of the message lattice's step, for each agent."""
-        steps = [message_step(s, 2.0**_FINEST, self.bits) if s > 0 else 2.0**_FINEST for s in scale.tolist()]
-        return np.frexp(steps)[1].astype(np.int64) - 1
-
     def _feedback(self, x: FloatArray, here: npt.NDArray[np.bool_]) -> FloatArray:
         """Return the mean of the messages of the agents that spoke.
 
@@ -224,6 +229,18 @@ class Simulated:
         sigma = declared if self.sigma is None else np.asarray(self.sigma)
         sigma = per_agent_columns(sigma, theta.ndim - 1) if sigma.ndim else sigma
         return (1 - sigma) * theta + sigma * _as_columns(y, theta)
+
+
+def _finest_step(values: FloatArray, scales: FloatArray) -> float:
+    """Return the finest step of which doubles hold all messages exactly."""
+    largest = float(np.abs(values).max() + _ROOM * scales.max())
+    return math.ldexp(1.0, math.frexp(largest)[1] - _DIGITS)
+
+
+def _exponents(scale: FloatArray, finest: float, bits: int) -> IntArray:
+    """Return log2 of the message lattice's step, for each agent."""
+    steps = [message_step(s, finest, bits) if s > 0 else finest for s in scale.tolist()]
+    return np.frexp(steps)[1].astype(np.int64) - 1
 
 
 def _as_columns(y: FloatArray, theta: FloatArray) -> FloatArray:

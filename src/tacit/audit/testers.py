@@ -119,6 +119,20 @@ def coin(transcripts: int, rng: np.random.Generator) -> tuple[int, int]:
     return first, transcripts - first
 
 
+def to_learn_from(first: int, second: int, rng: np.random.Generator) -> int:
+    """Draw how many transcripts of the first start to learn from.
+
+    Half of the coins of `coin` are for transcripts to learn from, the others for transcripts to judge. Given
+    how many of all coins show the first start, this draws how many of the first half do. So the starts of
+    the judged transcripts are fair coins, independent of what was learned. With half of each start, their
+    number would vary too little.
+    """
+    half = (first + second) // 2
+    drawn = int(rng.hypergeometric(first, second, half))
+    # Learning and judging need transcripts of both starts. This only matters if there are very few.
+    return min(max(drawn, 1, half - second + 1), half - 1, first - 1)
+
+
 def coin_for(
     first: int, second: int, failure_probability: float, rng: np.random.Generator
 ) -> tuple[int, int]:

@@ -31,9 +31,11 @@ ALARM = 1
 BUGS = (
     "redraw", "fades-by-round", "low-scale", "gaussian", "floating-point", "reused-noise", "raw-state",
     "larger-mixing", "smaller-mixing", "guessable-seed", "coarse-lattice", "marked-bit", "single-precision",
-    "follows-neighbour", "follows-feedback",
+    "follows-neighbour", "follows-feedback", "planted-bit", "short-uniform", "rare-decay",
 )  # fmt: skip
-KEEPER_BUGS = ("two-sets", "no-noise", "half-scale", "same-draw", "mask-without-update", "short-seed")
+KEEPER_BUGS = (
+    "two-sets", "no-noise", "half-scale", "same-draw", "mask-without-update", "short-seed", "biased-mask",
+)  # fmt: skip
 
 _PAPER = {"agents": 3, "mixing": 0.8, "noise": 10.0, "decay": 0.6}
 _KEEPERS = 2  # that a demonstration of a keeper's bug has

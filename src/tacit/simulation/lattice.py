@@ -21,14 +21,17 @@ from tacit.mechanism.on_lattice import OnLattice, WholeState
 from tacit.noise.safe import SafeNoise
 from tacit.noise.simulated import as_seed
 
+_RESOLVED = 2.0**44  # at larger scales doubles do not resolve every whole number
+_BLOCK = 2**20
+
 
 @final
 @dataclass(frozen=True)
 class SimulatedWholeNoise:
     """Discrete Laplace noise that is the same for the same seed. NOT private.
 
-    A draw is the difference of two geometric numbers, which are floors of exponentials in double precision.
-    Anyone who knows the seed knows the noise. Run r of a seed is the same for every number of runs.
+    A draw is the difference of two geometric numbers. Anyone who knows the seed knows the noise. Run r of a
+    seed is the same for every number of runs.
     """
 
     seed: int
@@ -38,9 +41,25 @@ class SimulatedWholeNoise:
 
     def draw(self, scales: FloatArray, run: int) -> IntArray:
         """Return one run's draws, one for each scale; 0 where the scale is 0."""
-        generator = np.random.default_rng([self.seed, run])
-        up, down = generator.standard_exponential((2, *scales.shape))
-        return np.asarray(np.floor(up * scales) - np.floor(down * scales), dtype=np.int64)
+        return discrete_laplace(np.random.default_rng([self.seed, run]), scales, scales.shape)
+
+
+def discrete_laplace(generator: np.random.Generator, scales: FloatArray, shape: tuple[int, ...]) -> IntArray:
+    """Draw discrete Laplace noise from a seeded generator. NOT private.
+
+    A draw is the difference of two geometric numbers, which are floors of exponentials in double precision.
+    """
+    exponential = generator.standard_exponential((2, *shape))
+    if np.max(scales, initial=0.0) <= _RESOLVED:
+        up, down = np.floor(exponential * scales).astype(np.int64)
+        return np.asarray(up - down)
+    # A double has 53 bits, so the low bits of such wide noise would not be random. A geometric number is
+    # B·A + R with independent parts: A is geometric at 1/B of the scale, and R is geometric given R < B.
+    parts = np.floor(exponential * (scales / _BLOCK)).astype(np.int64)
+    inside = -np.expm1(-_BLOCK / np.where(scales > 0, scales, 1.0))
+    rest = np.floor(-scales * np.log1p(-generator.random((2, *shape)) * inside)).astype(np.int64)
+    up, down = _BLOCK * parts + np.minimum(rest, _BLOCK - 1)
+    return np.asarray(up - down)
 
 
 def simulate_on_lattice(
