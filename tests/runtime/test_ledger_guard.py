@@ -8,7 +8,8 @@ import pytest
 from tests.saving import Saving
 
 from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
-from tacit.protocol.records import Began, Ended, Moved, Spoke
+from tacit.protocol.messages import Reason
+from tacit.protocol.records import Began, Ended, Moved, Silenced, Spoke
 from tacit.runtime.ledger import group_commit, key_guard, rollback_guard, store
 from tacit.runtime.ledger.flush import can_flush_file_system
 from tacit.runtime.ledger.ledger import Ledger
@@ -380,3 +381,13 @@ def test_equal_states_do_not_look_equal_when_they_are_forgotten(path, keys):
         first, second = (row[6] for row in rows)
     assert len(first) == len(second) == 32
     assert first != second
+
+
+def test_a_session_that_fell_silent_can_be_given_up_and_forgotten(path, keys, tmp_path):
+    with begin(path, keys) as ledger:
+        ledger.append(S, [Spoke(0, b"frame 0", 0.01), Silenced(1, Reason.CAP)])
+        ledger.settle(S)
+        ledger.settle(S)
+        assert ledger.given_up(S)
+        ledger.forget(S)
+    assert SECRET not in everything(tmp_path)
