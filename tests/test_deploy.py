@@ -59,7 +59,8 @@ def exported(tmp_path_factory):
             async with following(fleet, "alice", "bob", "mute", "north", "south") as members:
                 await fleet.run(least=2, keepers=("north", "south"), anyway=True)
                 await fleet.until(lambda: members[0].tally.finished)
-                hub.series = lambda: {"load": {"over": 3, "lost": 1, "mean": 4.5}}  # none runs here
+                facts = {"over": 3, "lost": 1, "mean": 4.5, "deviation": 0.1, "incomplete": 2}
+                hub.series = lambda: {"load": facts}  # none runs here
                 return [HubPages(hub).metrics(), *(AgentPages(member).metrics() for member in members)]
 
     async def session_metrics(folder):

@@ -356,7 +356,7 @@ def test_the_metrics_are_those_that_are_served(tmp_path):
 
     status = Status(known_session(agents=3), who=0)
     loss = {"spent": 0.1, "planned": 0.2, "cap": 0.3}
-    status.update(present=3, used=3, feedback=[0.5], loss=loss)
+    status.update(present=3, used=3, feedback=[0.5], deviation=0.1, loss=loss)
     status.update(connected=["coordinator"], heard=1.0, certificate_expires=2.0)
     new_hub(tmp_path / "hub", "wss://localhost:7447")
     hub = Hub(tmp_path / "hub")

@@ -16,7 +16,6 @@ from tacit.mechanism.series import (
     published,
 )
 from tacit.theory.series import Hides
-from tacit.theory.series_run import run_deviations
 
 GRID = SeriesGrid(-20, 1.0, 11.0)
 
@@ -75,8 +74,8 @@ def test_deviations_of_what_happened_bound_the_noise():
     for t in (5, 6, 13):
         used[t] = 0
     used[9] = 2
-    members, noise = [3] * slots, 2.0
-    bound = run_deviations("square-root", noise, 2, used, members)
+    noise = 2.0
+    bound = deviations(SquareRoot(slots), noise * np.sqrt(2), used, [3] * slots)
     assert np.isnan(bound[[5, 6, 13]]).all()
     errors = np.zeros((runs, slots))
     for run in range(runs):
@@ -90,8 +89,53 @@ def test_deviations_of_what_happened_bound_the_noise():
     measured = errors[:, there].std(axis=0)
     assert (measured <= bound[there] * 1.12).all()
     assert measured[:5] == pytest.approx(bound[:5], rel=0.12)
-    full = run_deviations("independent", noise, 2, used, members)
-    assert full[9] == pytest.approx(noise * np.sqrt(2) * 1.5 / 3)
+    full = deviations(Independent(slots), noise, used, [3] * slots)
+    assert full[9] == pytest.approx(noise * 1.5 / 3)
+    assert full[10] == full[0] == pytest.approx(noise / 3)
+
+
+def deviations(code, noise, used, members):
+    decoder, found = SeriesDecoder(code, GRID, noise), []
+    for u, n in zip(used, members, strict=True):
+        decoder.add(0, u, n)
+        found.append(np.nan if decoder.deviation() is None else decoder.deviation())
+    return np.array(found)
+
+
+def test_with_nobody_missing_the_deviation_is_the_promised_one():
+    promised = np.sqrt(SquareRoot(50).variances()) * 2.0 / 7
+    found = deviations(SquareRoot(50), 2.0, [7] * 50, [7] * 50)
+    assert found == pytest.approx(promised, rel=1e-8)
+    assert (found >= promised).all()
+
+
+def test_slots_that_lacked_members_are_counted_while_they_matter():
+    used, members = [2, 3, 2, 0, 3, 3], [2, 3, 3, 3, 3, 3]
+    for code, before in ((SquareRoot(6), [0, 1, 1, 2, 3, 3]), (Independent(6), [0] * 6)):
+        decoder = SeriesDecoder(code, GRID)
+        found = []
+        for u, n in zip(used, members, strict=True):
+            decoder.add(0, u, n)
+            found.append(decoder.incomplete_before)
+        assert found == before
+        assert (decoder.incomplete(3), decoder.incomplete(4)) == (3, 6)  # of 4, one was never there
+
+
+def test_a_missing_member_moves_later_means_by_many_deviations():
+    """Why such means are marked: the noise says nothing of a reading that is not there."""
+    slots, agents = 12, 10
+    readings = np.where(np.arange(agents) == 0, 10.0, 0.0)  # one of them is far from the others
+    code, grid = SquareRoot(slots), SeriesGrid(-20, 0.0, 10.0)
+    each = [SeriesAgent(code, grid) for _ in range(agents)]
+    decoder, off = SeriesDecoder(code, grid, 1.0), []
+    for t in range(slots):
+        said = [agent.read(x)[0] for agent, x in zip(each, readings, strict=True)]
+        here = said[1:] if t == 0 else said
+        decoder.add(sum(here), len(here), agents if t else agents - 1)
+        off.append(abs(decoder.mean() - readings.mean()) / decoder.deviation())
+        assert decoder.incomplete_before == (t > 0)
+    assert off[0] > 5
+    assert min(off[1:]) > 1  # its first message is missed for a long time
 
 
 def test_what_cannot_be_decoded_is_refused():
@@ -100,8 +144,6 @@ def test_what_cannot_be_decoded_is_refused():
     decoder = SeriesDecoder(SquareRoot(4), GRID)
     with pytest.raises(ParameterError, match="members"):
         decoder.add(1, 3, 2)
-    with pytest.raises(ParameterError, match="members"):
-        run_deviations("square-root", 1.0, 1, [2], [1])
 
 
 def test_a_restored_agent_goes_on_like_the_first():

@@ -126,7 +126,7 @@ class Play:
             opened = [r.update for r in self.of(number, Disclosed)]
             assert opened == sorted(set(opened))
         assert self.sums() == self.expected()
-        series, decoder, everyone = self.session.series, self.session.series.decoder(), set()
+        series, decoder, everyone = self.session.series, self.session.series.decoder(2), set()
         for t, (found, used) in enumerate(zip(self.sums(), self.used(), strict=True)):
             everyone.update(used)
             decoder.add(found, len(used), len(everyone))
@@ -624,7 +624,7 @@ def test_a_year_is_restored_in_time_that_grows_with_its_length():
     agent = session.series.agent()
     for t in range(35_040):
         agent.restore(t, 1.0)
-    decoder = session.series.decoder()
+    decoder = session.series.decoder(2)
     for _ in range(35_040):
         decoder.add(10**9, 2, 2)
     assert agent.slot == decoder.slot == 35_040

@@ -19,8 +19,10 @@ from tacit.runtime import keeper as keeper_module
 from tacit.runtime.fleet import hub as hub_module
 from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
 from tacit.runtime.fleet.hub_directory import LEDGER
+from tacit.runtime.fleet.hub_report import SeriesMeans
 from tacit.runtime.fleet.orders import SeriesOrder, SessionOrder
 from tacit.runtime.fleet.series_progress import SeriesProgress
+from tacit.runtime.fleet.store import HubStore
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.noise import noise_of_series
 from tacit.runtime.verification.verdict import verify
@@ -162,7 +164,7 @@ async def made(folder, *more, **limits):
 def expected(session, used, read):
     """The means of pure functions, from who was used in each slot and which slots each agent has read."""
     filters = {name: session.series.agent() for name in AGENTS}
-    decoder, members, means = session.series.decoder(), set(), []
+    decoder, members, means = session.series.decoder(2), set(), []
     noise = len(KEEPERS) * (int(session.series.steps) // 8)
     for slot, names in enumerate(used):
         said = {}
@@ -250,10 +252,25 @@ def test_a_series_with_everyone_restarted_and_a_session_beside_it(tmp_path):
     used = [{session.member_name(i) for i in who} for who in closed]
     assert used == [set(AGENTS) - ({"alice"} if slot in (6, 7) else set()) for slot in range(SLOTS)]
     assert means == expected(session, used, read)
-    assert {mean.slot: mean.value for mean in heard if mean.session == "load"} == dict(enumerate(means))
+    of_series = [mean for mean in heard if mean.session == "load"]
+    assert {mean.slot: mean.value for mean in of_series} == dict(enumerate(means))
+    # Eve is on the roster and refused; alice was missing in two slots, and later means lack what she said.
+    assert [mean.used for mean in of_series] == list(map(len, used))
+    assert {mean.incomplete_before for mean in of_series if mean.slot < 7} == {0}
+    assert {mean.incomplete_before for mean in of_series if mean.slot > 7} == {2}
+    assert (result["incomplete"], result["incomplete_before"]) == (SLOTS, 2)
+    assert result["deviation"] == of_series[-1].deviation
+    store = HubStore(tmp_path / "hub")
+    shown = SeriesMeans.read(tmp_path / "hub", store, "load")
+    store.close()
+    assert [one["deviation"] for one in shown.means] == [mean.deviation for mean in of_series]
+    marks = [row[-1] for row in shown.summary().rows]
+    assert set(marks[:7]) == {"1 of 5 agents missing", "2 of 5 agents missing"}
+    assert set(marks[8:]) == {"1 of 5 agents missing; agents missing in 2 earlier slots"}
     verdict = verify(tmp_path / "transcripts" / "load.jsonl", session=session)
     assert verdict.sound, verdict.findings
     assert verdict.series.used == tuple(map(len, used))
+    assert verdict.series.deviations[-1] == result["deviation"]
     assert [session.clamp(mean) for mean in verdict.series.means] == means
     words = repr(fleet.told)
     assert "no reading, so the last one counts again" in words

@@ -65,11 +65,23 @@ def test_a_hub_in_words():
 def test_a_hub_names_its_series():
     plan = {"slots": 35_040, "loss": 1.0}
     series = {
-        "year": {"over": 1200, "lost": 3, "mean": 4.25, "series": plan},
+        "year": {
+            "over": 1200,
+            "lost": 3,
+            "mean": 4.25,
+            "deviation": 0.0312,
+            "used": [8],
+            "agents": 10,
+            "incomplete_before": 2,
+            "series": plan,
+        },
         "new": {"over": 0, "lost": 0, "series": plan},
     }
     facts = {row.name: row.value for row in card_of("9464", HUB | {"series": series}, now=1000.0).facts}
-    assert facts["series year"] == "1,200 of 35,040 slots over, 3 lost, last mean 4.25; loss 1 for all"
+    assert facts["series year"] == (
+        "1,200 of 35,040 slots over, 3 lost, last mean 4.25, noise deviation 0.0312 "
+        "(2 of 10 agents missing; agents missing in 2 earlier slots); loss 1 for all"
+    )
     assert facts["series new"] == "0 of 35,040 slots over, 0 lost; loss 1 for all"
 
 

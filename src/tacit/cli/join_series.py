@@ -10,7 +10,7 @@ import click
 
 from tacit.cli import output, running
 from tacit.errors import InputError
-from tacit.report import near
+from tacit.report import near, up
 
 if TYPE_CHECKING:
     from tacit.protocol.effects import Notice
@@ -93,8 +93,14 @@ def _line(notice: Any, session: Session) -> str:
     """Return one line for the mean of a slot, clamped to the range."""
     if notice.mean is None:
         return f"slot {notice.slot}: lost"
-    mean = near(session.clamp(notice.mean))
-    return f"slot {notice.slot}: mean {mean}, {notice.count} of {notice.members} members"
+    from tacit.theory.advice import absences
+
+    mean, missing = (
+        near(session.clamp(notice.mean)),
+        absences(notice.count, session.n, notice.incomplete_before),
+    )
+    who = missing or f"all {session.n} agents"
+    return f"slot {notice.slot}: mean {mean}, noise {up(notice.deviation)}, {who}"
 
 
 def accepted(hides: str | None, delta: float | None) -> Hidden | None:

@@ -48,7 +48,7 @@ def progress(notice: Notice, session: Session) -> tuple[int, str] | None:
         case Answered():
             return notice.update + 1, f"sum of {notice.count} messages opened"
         case MeanPublished():
-            return notice.slot + 1, f"{notice.count} of {notice.members} members used"
+            return notice.slot + 1, f"{notice.count} of {session.n} agents used"
         case Updated():
             return notice.round + 1, f"{notice.count} of {session.n} messages used"
         case Spoken():

@@ -31,6 +31,7 @@ GRID_BITS: Final = 32
 """The rounding error of a message is at most 2^−GRID_BITS of the noise."""
 _COMPUTED: Final = 51
 """Messages are computed within 2^−51 of the range, before they are rounded."""
+_SLACK: Final = 1 + 2.0**-30  # covers float64 rounding
 
 
 def decoding_filter(slots: int) -> FloatArray:
@@ -370,9 +371,11 @@ class SeriesDecoder:
     code : SeriesCode
         `SquareRoot` or `Independent`.
     grid : SeriesGrid
+    noise : float
+        The standard deviation of the noise in a sum, by all keepers together; only `deviation` needs it.
     """
 
-    def __init__(self, code: SeriesCode, grid: SeriesGrid) -> None:
+    def __init__(self, code: SeriesCode, grid: SeriesGrid, noise: float = 0.0) -> None:
         if not isinstance(code, SquareRoot | Independent):
             raise ParameterError(f"means cannot be decoded slot by slot from a {type(code).__name__}.")
         self._grid, self._filtered = grid, isinstance(code, SquareRoot)
@@ -382,7 +385,10 @@ class SeriesDecoder:
         """The slot whose sum comes next."""
         self.members = 0
         """How many agents are members: their messages were used at least once."""
-        self._lost = True  # whether the last slot is lost
+        self._used = np.zeros(code.slots, np.int64)  # |U_s|
+        self._noise = noise * _SLACK
+        self._scale = np.zeros(code.slots)  # N_s/|U_s|, 0 in a lost slot
+        self._held = np.zeros(code.slots)  # a bound on the noise in a lost slot's replacement, per `noise`
 
     def __repr__(self) -> str:
         return f"<SeriesDecoder, {self.slot} slots>"
@@ -396,19 +402,60 @@ class SeriesDecoder:
         if used == 0:
             held = self._sum(self.slot - 1) if self.members and self._filtered else 0.0
             self._scaled[self.slot] = held - self._sum(self.slot) if self._filtered else 0.0
+            self._held[self.slot] = self._spread(-np.diff(self._f[: self.slot + 1])) if self._filtered else 0
         else:
             if not (members >= used >= 1 and members >= self.members):
                 raise ParameterError("used must be at most members in every slot.")
             self.members = members
+            self._scale[self.slot] = members / used
             self._scaled[self.slot] = math.ldexp(float(total), self._grid.exponent) * (members / used)
-        self._lost = used == 0
+        self._used[self.slot] = used
         self.slot += 1
 
     def mean(self) -> float | None:
         """Return the published mean of the last slot; None if it is lost."""
-        if self._lost:
+        if not self.used:
             return None
         return self._sum(self.slot - 1) / self.members + self._grid.low
+
+    def deviation(self) -> float | None:
+        """Return the standard deviation of the noise in the last mean.
+
+        It is for the messages that were used, rounded up, and None if the slot is lost. In a lost slot the
+        previous mean is repeated, with its noise; this part is bounded by the triangle inequality
+        (docs/proofs/series.md, section 7). What missing members would have added is not in it.
+        """
+        if not self.used:
+            return None
+        weights = self._f[: self.slot] if self._filtered else self._f
+        return self._noise * self._spread(weights) / self.members * _SLACK
+
+    @property
+    def used(self) -> int:
+        """How many messages the last slot has; 0 if it is lost."""
+        return int(self._used[self.slot - 1]) if self.slot else 0
+
+    def incomplete(self, agents: int) -> int:
+        """In how many slots so far not all of so many agents were used."""
+        return int(np.sum(self._used[: self.slot] < agents))
+
+    @property
+    def incomplete_before(self) -> int:
+        """In how many earlier slots members of now were missing that still count.
+
+        Without a filter a mean depends on its own slot only. With one, a member that came late does no harm.
+        But it cannot be told from one whose first messages were lost, so these slots are counted.
+        """
+        return int(np.sum(self._used[: self.slot - 1] < self.members)) if self._filtered and self.slot else 0
+
+    def _spread(self, weights: FloatArray) -> float:
+        """Return the deviation of a weighted sum of the last slots, per `noise`.
+
+        The first weight is that of the last slot that was added.
+        """
+        first, last = self.slot - len(weights), self.slot
+        own = np.square(weights[::-1] * self._scale[first:last]).sum()
+        return math.sqrt(float(own)) + float(weights[::-1] @ self._held[first:last])
 
     def _sum(self, slot: int) -> float:
         if not self._filtered:

@@ -16,6 +16,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, final
 
+from tacit.mechanism.series import SeriesDecoder
 from tacit.protocol.messages import Reason, Refusal
 from tacit.protocol.records import Record
 
@@ -228,13 +229,31 @@ class Updated:
 class MeanPublished:
     """The mean of a slot of a series; None if the slot is lost.
 
-    It is public, and not clamped to the range. `count` messages of `members` agents are in it.
+    It is public, and not clamped to the range.
+
+    Attributes
+    ----------
+    count, members : int
+        How many messages are in it, and how many agents were used in any slot so far.
+    deviation : float or None
+        The standard deviation of the noise in it, for the messages that were used. What missing agents would
+        have added is not in it.
+    incomplete_before : int
+        In how many earlier slots an agent was missing, if these slots still count in this mean.
     """
 
     slot: int
     mean: float | None
     count: int
     members: int
+    deviation: float | None
+    incomplete_before: int
+
+    @classmethod
+    def of(cls, decoder: SeriesDecoder) -> MeanPublished:
+        """Return the last slot of a decoder."""
+        mean, deviation, before = decoder.mean(), decoder.deviation(), decoder.incomplete_before
+        return cls(decoder.slot - 1, mean, decoder.used, decoder.members, deviation, before)
 
 
 @final

@@ -158,9 +158,9 @@ class Series:
         """Return a filter that has read nothing yet."""
         return SeriesAgent(self.code(), self.grid)
 
-    def decoder(self) -> SeriesDecoder:
-        """Return a decoder that has heard nothing yet."""
-        return SeriesDecoder(self.code(), self.grid)
+    def decoder(self, keepers: int) -> SeriesDecoder:
+        """Return a decoder that has heard nothing yet, for this many keepers."""
+        return SeriesDecoder(self.code(), self.grid, self.noise * math.sqrt(keepers))
 
     def largest_sum(self, agents: int) -> int:
         """Return the largest sum of honest messages, without noise.

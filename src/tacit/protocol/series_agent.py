@@ -115,7 +115,7 @@ class SeriesAgentMachine(SlotClock, LeavingMember):
         self.disputed: int | None = None
         """The slot whose feedback names a message that this agent did not make, if there is one."""
         self._filter = self.series.agent()
-        self._decoder = self.series.decoder()
+        self._decoder = self.series.decoder(len(session.keepers))
         self._members = 0  # who was ever used, as bits
         self._first = self._begun = None
         self._said: bytes | None = None  # the last message, of slot `_said_slot`
@@ -209,9 +209,14 @@ class SeriesAgentMachine(SlotClock, LeavingMember):
         """The loss of this series so far: all of it from the first message on."""
         return self.series.loss if self.sent else 0.0
 
-    def mean(self) -> float | None:
-        """Return the last slot's mean, None if it is lost or there is none."""
-        return self._decoder.mean() if self._applied else None
+    def published(self) -> MeanPublished | None:
+        """Return the last slot with its mean; None if there is none yet."""
+        return MeanPublished.of(self._decoder) if self._applied else None
+
+    @property
+    def incomplete(self) -> int:
+        """In how many slots so far an agent was missing."""
+        return self._decoder.incomplete(self.session.n)
 
     # ---- what happened? -----------------------------------------------------------------------------
 
@@ -426,8 +431,7 @@ class SeriesAgentMachine(SlotClock, LeavingMember):
         self._members |= int.from_bytes(body.used, "little")
         self._decoder.add(message.numbers[0], body.count, self._members.bit_count())
         if not restoring:
-            mean = self._decoder.mean()
-            self._notices.append(MeanPublished(body.round, mean, body.count, self._members.bit_count()))
+            self._notices.append(MeanPublished.of(self._decoder))
 
     def _forked(self, message: Message) -> Evidence:
         return Evidence(COORDINATOR, len(self._applied), self._heard, b"", message.frame)

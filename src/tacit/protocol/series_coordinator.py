@@ -92,7 +92,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         self._past_openings = {}
         self._feedback: list[bytes] = []  # the frames of all slots so far
         self._before = NOTHING_HEARD
-        self._decoder = self.series.decoder()
+        self._decoder = self.series.decoder(len(session.keepers))
         self._members = 0
         self._opened = False
         self._stop: bytes | None = None
@@ -160,9 +160,14 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         """How many messages have arrived for the slot that is closed next."""
         return len(self._reports.get(self.round, ()))
 
-    def mean(self) -> float | None:
-        """Return the last slot's mean, None if it is lost or there is none."""
-        return self._decoder.mean() if self._feedback else None
+    def published(self) -> MeanPublished | None:
+        """Return the last slot with its mean; None if there is none yet."""
+        return MeanPublished.of(self._decoder) if self._feedback else None
+
+    @property
+    def incomplete(self) -> int:
+        """In how many slots so far an agent was missing."""
+        return self._decoder.incomplete(self.session.n)
 
     # ---- what happened? -----------------------------------------------------------------------------
 
@@ -409,7 +414,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         self._keep(self._own(frame))
         missing = (i for i in range(self.session.n) if i not in used and i not in self._gone)
         self._notices.append(RoundClosed(slot, used, tuple(missing)))
-        self._notices.append(MeanPublished(slot, self._decoder.mean(), len(used), self._decoder.members))
+        self._notices.append(MeanPublished.of(self._decoder))
 
     def _keep(self, message: Message) -> None:
         """Store the feedback of a slot, and go on to the next."""

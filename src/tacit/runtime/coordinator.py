@@ -19,7 +19,7 @@ from tacit.protocol.messages import Message
 from tacit.protocol.records import Closed
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.series_coordinator import SeriesCoordinatorMachine
-from tacit.report import Row, Shown, Summary, each, result_row
+from tacit.report import Row, Shown, Summary, each, result_row, up
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger import key_guard
@@ -29,6 +29,7 @@ from tacit.runtime.node import Node
 from tacit.runtime.participant import Ends, Participant, loaded
 from tacit.runtime.session.cancellation import is_cancelled
 from tacit.runtime.transport.base import Transport
+from tacit.theory.advice import NOT_COVERED
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -48,6 +49,11 @@ class CoordinatorResult(Shown):
         y of the last round, None if there was none. In a series the mean of the last slot, None if lost.
     used : tuple of tuple of str
         Whose messages were used in each round.
+    deviation : float or None
+        Of a series: the standard deviation of the noise in the last mean. What missing agents would have
+        added is not in it.
+    incomplete : int or None
+        Of a series: in how many slots an agent was missing.
     """
 
     finished: bool
@@ -56,6 +62,8 @@ class CoordinatorResult(Shown):
     used: tuple[tuple[str, ...], ...]
     refused: dict[str, int]
     session: Session = field(repr=False)
+    deviation: float | None = None
+    incomplete: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
@@ -74,10 +82,16 @@ class CoordinatorResult(Shown):
             if session.series is not None:
                 meaning = "the mean of the last slot, which everyone can compute; public"
             rows.append(result_row("result", self.feedback, session.clamp(self.feedback), meaning))
+        if self.deviation is not None:
+            meaning = "of the noise in the mean of the last slot, for the agents used"
+            rows.append(Row("deviation", up(self.deviation), meaning))
+        if self.incomplete is not None:
+            rows.append(Row("incomplete", str(self.incomplete), "slots in which an agent was missing"))
         if self.refused:
             refused = ", ".join(f"{count} {reason}" for reason, count in sorted(self.refused.items()))
             rows.append(Row("refused", str(sum(self.refused.values())), refused))
-        return Summary("The session is over" if self.finished else "Ended early", {"Session": rows})
+        title = "The session is over" if self.finished else "Ended early"
+        return Summary(title, {"Session": rows}, (NOT_COVERED,) if self.incomplete else ())
 
 
 @final
@@ -166,8 +180,11 @@ class Coordinator(Participant):
         records = self._ledger.records(self.session.id)
         closed = [record for record in records if isinstance(record, Closed)]
         feedback: Any = None
+        of_series: dict[str, Any] = {}
         if isinstance(self.machine, SeriesCoordinatorMachine):
-            feedback = self.machine.mean()
+            if (last := self.machine.published()) is not None:
+                feedback, of_series["deviation"] = last.mean, last.deviation
+            of_series["incomplete"] = self.machine.incomplete
         elif closed:
             message = self.machine.codec.open(closed[-1].frame)
             assert isinstance(message, Message)
@@ -181,4 +198,5 @@ class Coordinator(Participant):
             used=tuple(tuple(name(i) for i in record.used) for record in closed),
             refused={reason.name.lower(): count for reason, count in self.refused.items()},
             session=self.session,
+            **of_series,
         )

@@ -23,6 +23,7 @@ from tacit.runtime.agent import PrivateMember
 from tacit.runtime.ledger.budget import Hidden
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.node import Node
+from tacit.theory.advice import NOT_COVERED
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -59,6 +60,13 @@ class SeriesResult(Shown):
         How many messages this agent has made.
     mean : float or None
         The published mean of the last slot, clamped to the range; None if it is lost.
+    deviation : float or None
+        The standard deviation of the noise in it, for the messages that were used. What missing agents would
+        have added is not in it.
+    used, agents : int
+        How many messages the last slot has, and how many agents are on the roster.
+    incomplete : int
+        In how many slots an agent was missing. If a step is hidden, they count in later means, too.
     loss, delta : float
         What the whole series costs, and its failure probability.
     spent, cap : float
@@ -70,6 +78,10 @@ class SeriesResult(Shown):
     slots: int
     sent: int
     mean: float | None
+    deviation: float | None
+    used: int
+    agents: int
+    incomplete: int
     loss: float
     delta: float
     spent: float
@@ -85,12 +97,20 @@ class SeriesResult(Shown):
         mean = "lost" if self.mean is None else near(self.mean)
         rows = [
             Row("mean", mean, "of the last slot, clamped to the range; public"),
+            *(
+                ()
+                if self.deviation is None
+                else [Row("deviation", up(self.deviation), "of the noise in it, for the agents used")]
+            ),
+            Row("agents", f"{self.used} of {self.agents}", "are in it"),
             Row("slots", str(self.slots), "all" if self.finished else "ended early"),
+            Row("incomplete", str(self.incomplete), "slots in which an agent was missing"),
             Row("messages", str(self.sent), "sent, one for each slot at most"),
             Row("loss", up(self.loss), f"of the whole series, except with probability {near(self.delta)}"),
             Row("spent", up(self.spent), f"on this value in all sessions; the cap is {near(self.cap)}"),
         ]
-        return Summary(f"{self.agent}: result", {"Series": rows})
+        notes = (NOT_COVERED,) if self.incomplete else ()
+        return Summary(f"{self.agent}: result", {"Series": rows}, notes)
 
 
 def series_meaning(session: Session, accepts: Hidden | None) -> dict[str, Any]:
@@ -216,13 +236,19 @@ class SeriesMember(PrivateMember):
     def _result(self) -> SeriesResult:
         assert self._ledger is not None
         assert self.session.series is not None
-        balance, machine, mean = self._ledger.balance(self._label), self.machine, self.machine.mean()
+        balance, machine = self._ledger.balance(self._label), self.machine
+        last = machine.published()
+        mean = None if last is None else last.mean
         return SeriesResult(
             agent=self.name,
             finished=machine.phase.value == "finished",
             slots=machine.slots_heard,
             sent=machine.sent,
             mean=None if mean is None else self.session.clamp(mean),
+            deviation=None if last is None else last.deviation,
+            used=0 if last is None else last.count,
+            agents=self.session.n,
+            incomplete=machine.incomplete,
             loss=machine.spent_here,
             delta=self.session.series.delta,
             spent=balance.spent,

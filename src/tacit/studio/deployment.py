@@ -12,6 +12,7 @@ from tacit.errors import InputError
 from tacit.report import Grid, Row, near
 from tacit.rounding import shown_up
 from tacit.runtime.status.reader import kind_of, read_status, status_url
+from tacit.theory.advice import absences
 
 MOST_PLACES = 64
 _NAMES = 8
@@ -127,6 +128,8 @@ def _member(place: str, found: dict[str, Any], now: float) -> StatusCard:
         "late": _few(found.get("late") or []),
         "quiet": _few(found.get("quiet") or []),
         "feedback": ", ".join(near(float(y)) for y in (found.get("feedback") or [])[:4]),
+        "noise in it": _noise(found.get("deviation")),
+        "missing from it": str(found.get("absences") or ""),
         "privacy loss": _parts(loss),
         "nothing happened for": f"{idle:,.0f} s" if quiet else "",
         "certificate": _certificate(found, now),
@@ -179,11 +182,19 @@ def _hub(place: str, found: dict[str, Any], now: float) -> StatusCard:
 def _series(one: Mapping[str, Any]) -> str:
     """Say how far a series is, and its loss. Its means are public."""
     planned = one["series"]
-    mean = "" if one.get("mean") is None else f", last mean {near(float(one['mean']))}"
+    mean = ""
+    if one.get("mean") is not None:
+        missing = absences(one["used"][0], one["agents"], one["incomplete_before"])
+        mean = f", last mean {near(float(one['mean']))}, noise {_noise(one['deviation'])}"
+        mean += f" ({missing})" if missing else ""
     return (
         f"{one['over']:,} of {planned['slots']:,} slots over, {one['lost']:,} lost{mean}; "
         f"loss {shown_up(planned['loss'])} for all"
     )
+
+
+def _noise(deviation: float | None) -> str:
+    return "" if deviation is None else f"deviation {shown_up(float(deviation), 4)}"
 
 
 def _sessions(rows: Sequence[Mapping[str, Any]], now: float) -> Grid | None:

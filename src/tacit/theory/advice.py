@@ -53,6 +53,23 @@ ANYWAY = "To run it all the same, say so (--anyway)."
 SELECTION = "assuming that who was used does not depend on the noise"
 """The assumption behind the radius of a finished run; radii of `tacit.theory.selection` do not need it."""
 
+NOT_COVERED = (
+    "The deviation is that of the noise only. Readings of missing agents are in no mean: it is that of the "
+    "agents used. If a step is hidden, slots in which agents were missing also move later means, less and "
+    "less. Such means can be off by many deviations."
+)
+"""Shown with means of a series from which agents were missing."""
+
+
+def absences(used: int, agents: int, before: int) -> str:
+    """Say who is missing from a mean of a series; nothing if nobody is.
+
+    `before` is in how many earlier slots agents were missing that still count.
+    """
+    now = f"{agents - used} of {agents} agents missing" if used < agents else ""
+    earlier = f"agents missing in {before:,} earlier slot{'s' * (before != 1)}" if before else ""
+    return "; ".join(filter(None, (now, earlier)))
+
 
 def strength(loss: float) -> Strength:
     """Return the band that a loss is in."""

@@ -304,6 +304,16 @@ def _of_series(series: dict[str, dict[str, Any]]) -> _Gauges:
         "hub_series_slots_over": ("Slots of a series that are over.", by_name("over"), "series"),
         "hub_series_slots_lost": ("Slots of a series that have no mean.", by_name("lost"), "series"),
         "hub_series_mean": ("Last published mean of a series, public.", by_name("mean"), "series"),
+        "hub_series_deviation": (
+            "Standard deviation of the noise in that mean; missing agents are not in it.",
+            by_name("deviation"),
+            "series",
+        ),
+        "hub_series_slots_incomplete": (
+            "Slots of a series in which an agent was missing.",
+            by_name("incomplete"),
+            "series",
+        ),
     }
 
 

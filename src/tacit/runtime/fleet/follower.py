@@ -91,6 +91,13 @@ class FleetMean:
         as for all of them.
     slot : int or None
         Of a series: whose mean it is, counted from 0. Slots that are lost have none.
+    used : int or None
+        Of a series: how many messages it is the mean of.
+    deviation : float or None
+        Of a series: the standard deviation of the noise in it. What missing agents would have added is not
+        in it.
+    incomplete_before : int
+        Of a series: in how many earlier slots an agent was missing that still count in this mean.
     """
 
     session: str
@@ -101,6 +108,9 @@ class FleetMean:
     spent: float
     cap: float
     slot: int | None = None
+    used: int | None = None
+    deviation: float | None = None
+    incomplete_before: int = 0
 
 
 @final
@@ -601,11 +611,12 @@ class FleetAgent:
                     self._tell_sometimes(slots["unsent"], session, why)
             case MeanPublished(mean=None):
                 slots["lost"] += 1
-            case MeanPublished(slot=slot, mean=float(mean)):
+            case MeanPublished(slot=slot, mean=float(mean), count=used):
                 slots["published"] += 1
                 balance, loss = self.ledger.balance(self.policy.label), member.machine.spent_here
-                facts = (session.n, loss, balance.spent, balance.cap, slot)
-                self._means.append(FleetMean(session.name, session.clamp(mean), slot + 1, *facts))
+                facts = (session.n, loss, balance.spent, balance.cap, slot, used)
+                noise = (notice.deviation, notice.incomplete_before)
+                self._means.append(FleetMean(session.name, session.clamp(mean), slot + 1, *facts, *noise))
                 self._news.set()
 
     def _note_unread(self, session: Session, count: int, why: str) -> None:

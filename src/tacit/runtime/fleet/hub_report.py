@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from tacit.errors import InputError
+from tacit.protocol.session import Session
 from tacit.report import Grid, Row, Shown, Summary, near, up
 from tacit.runtime.fleet.hub_directory import AUTHORITY, is_served
 from tacit.runtime.fleet.store import HubStore, as_facts
@@ -22,9 +23,11 @@ from tacit.runtime.identity.identity import load_authority
 from tacit.runtime.identity.keys import key_text
 from tacit.runtime.identity.register import REVOKED
 from tacit.runtime.identity.revocation import read_revocations
-from tacit.theory.advice import wide_radius
+from tacit.theory.advice import absences, wide_radius
 
 if TYPE_CHECKING:
+    import sqlite3
+
     from tacit.runtime.session.series import SeriesExplanation
 
 
@@ -154,22 +157,42 @@ class SeriesMeans(Shown):
         result = facts.get("result") or {}
         if not result.get("series"):
             raise InputError(f"this hub has no series called {name}: see `tacit hub show {home}`.")
-        begins, interval = result["series"]["begins"], result["series"]["interval"]
-        rows = store.means(found[0]["id"])
-        means = [{**dict(row), "begins": begins + row["slot"] * interval} for row in rows]
-        return cls(name, facts["state"], result, means)
+        session = Session.decode(found[0]["data"])
+        return cls(name, facts["state"], result, _slots(session, store.means(session.id)))
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
         return {"name": self.name, "state": self.state, **self.result, "means": list(self.means)}
 
     def summary(self) -> Grid:
-        """Return one row per slot."""
+        """Return one row per slot, marked where agents are missing."""
+        agents = self.result["agents"]
         rows = [
-            [str(one["slot"]), _when(one["begins"]), _mean(one["mean"]) or "lost", _used(one)]
+            [
+                str(one["slot"]),
+                _when(one["begins"]),
+                _mean(one["mean"]) or "lost",
+                "" if one["deviation"] is None else up(one["deviation"]),
+                f"{one['used']} of {agents}",
+                "" if one["mean"] is None else absences(one["used"], agents, one["incomplete_before"]),
+            ]
             for one in self.means
         ]
-        return _grid(["slot", "begins", "mean", "messages"], rows)
+        return _grid(["slot", "begins", "mean", "deviation", "messages", ""], rows)
+
+
+def _slots(session: Session, rows: Iterable[sqlite3.Row]) -> list[dict[str, Any]]:
+    """Return the slots of a series with the noise of each mean.
+
+    The noise follows from how many messages and members each slot has, whatever the sums are.
+    """
+    assert session.series is not None
+    decoder, found = session.series.decoder(len(session.keepers)), []
+    for row in rows:
+        decoder.add(0, row["used"], row["members"])
+        noise = {"deviation": decoder.deviation(), "incomplete_before": decoder.incomplete_before}
+        found.append({**dict(row), **noise, "begins": session.series.begin_of(row["slot"])})
+    return found
 
 
 @final
@@ -242,7 +265,17 @@ class HubOverview(Shown):
             (["task", "every", "sessions", "state", ""], map(_task, self.tasks[-self.last :])),
             (["session", "begun", "state", "mean", "radius", "agents"], map(_session, others)),
             (
-                ["series", "state", "slots", "lost", "last mean", "deviation", "messages", "ends"],
+                [
+                    "series",
+                    "state",
+                    "slots",
+                    "lost",
+                    "incomplete",
+                    "last mean",
+                    "deviation",
+                    "messages",
+                    "ends",
+                ],
                 map(_series, series),
             ),
         ]
@@ -290,13 +323,15 @@ def _session(facts: dict[str, Any]) -> list[str]:
 def _series(facts: dict[str, Any]) -> list[str]:
     result = facts["result"]
     about = result["series"]
-    over, used = f"{result['over']:,} of {about['slots']:,}", f"{result['used'][0]} of {result['members']}"
-    mean, deviation = _mean(result["mean"]), up(about["deviation"])
+    over, used = f"{result['over']:,} of {about['slots']:,}", f"{result['used'][0]} of {result['agents']}"
+    mean, noise = _mean(result["mean"]), result.get("deviation")
+    deviation = "" if noise is None else up(noise)
     return [
         facts["name"],
         facts["state"],
         over,
         str(result["lost"]),
+        str(result.get("incomplete", "")),
         mean,
         deviation,
         used,
@@ -309,10 +344,6 @@ def _mean(mean: float | list[float] | None) -> str:
     if mean is None:
         return ""
     return f"{len(mean):,} numbers" if isinstance(mean, list) else near(mean)
-
-
-def _used(slot: dict[str, Any]) -> str:
-    return f"{slot['used']} of {slot['members']}"
 
 
 def _when(moment: float) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, final
 
 from tacit.protocol.codec import Codec
+from tacit.protocol.effects import MeanPublished
 from tacit.protocol.records import Closed, Record
 from tacit.runtime.session.series import explain_series
 from tacit.runtime.transcript import own_frame
@@ -27,12 +28,13 @@ class SeriesProgress:
     def __init__(self, session: Session, store: HubStore) -> None:
         assert session.series is not None
         self._session, self._store, self._series = session, store, session.series
-        self._codec, self._decoder = Codec(session), session.series.decoder()
+        self._codec, self._decoder = Codec(session), session.series.decoder(len(session.keepers))
         self._members = 0
         self._written = store.slots_written(session.id)
         self._answers: dict[str, str] = {}
         last = store.last_mean(session.id)
-        self._last = {"slot": None, "mean": None, "used": 0} if last is None else dict(last)
+        nothing = {"slot": None, "mean": None, "used": 0, "deviation": None, "incomplete_before": 0}
+        self._last = nothing if last is None else nothing | dict(last)
         self._lost = 0
         self._deviation = explain_series(session).deviation
         self.changed = False
@@ -50,12 +52,15 @@ class SeriesProgress:
         self._members |= sum(1 << who for who in used)
         self._decoder.add(total, len(used), self._members.bit_count())
         self._lost += not used
-        if slot < self._written:
+        if slot < self._written and slot != self._last["slot"]:
             return  # to add a sum is cheap, to compute its mean again is not
-        found = self._decoder.mean()
-        mean = None if found is None else self._session.clamp(found)
+        found = MeanPublished.of(self._decoder)
+        mean = None if found.mean is None else self._session.clamp(found.mean)
         if mean is not None:
-            self._last = {"slot": slot, "mean": mean, "used": len(used)}
+            how = {"deviation": found.deviation, "incomplete_before": found.incomplete_before}
+            self._last = {"slot": slot, "mean": mean, "used": len(used), **how}
+        if slot < self._written:
+            return
         row = (slot, mean, len(used), self._members.bit_count())
         self._store.publish_mean(self._session.id, row, self.facts())
         self._written = slot + 1
@@ -80,6 +85,9 @@ class SeriesProgress:
             "mean": self._last["mean"],
             "slot": self._last["slot"],
             "used": [self._last["used"]],
+            "deviation": self._last["deviation"],
+            "incomplete": self._decoder.incomplete(session.n),
+            "incomplete_before": self._last["incomplete_before"],
             "over": self._decoder.slot,
             "lost": self._lost,
             "agents": session.n,

@@ -109,7 +109,9 @@ def _member_rows(found: dict[str, Any], now: float) -> list[Row]:
         parts = [f"{up(loss[name])} {name}" for name in ("spent", "planned", "cap") if name in loss]
         rows.append(Row("loss", ", ".join(parts)))
     if found.get("feedback") is not None:
-        rows.append(Row("feedback", _few([near(y) for y in found["feedback"]])))
+        rows.append(Row("feedback", _few([near(y) for y in found["feedback"]]), found.get("absences") or ""))
+    if found.get("deviation") is not None:
+        rows.append(Row("deviation", up(found["deviation"]), "of the noise in it, for the agents used"))
     return rows
 
 

@@ -45,6 +45,7 @@ from tacit.protocol.effects import (
 from tacit.protocol.messages import COORDINATOR, Message
 from tacit.protocol.records import Closed, Moved, Record
 from tacit.protocol.session import Session
+from tacit.theory.advice import absences
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -92,6 +93,11 @@ class Snapshot:
         When the own certificate expires, in seconds since 1970.
     feedback : list of float or None
         The last feedback, its first components, clamped to the session's range. Public.
+    deviation : float or None
+        Of a series: the standard deviation of the noise in the last mean, for the messages used. What missing
+        agents would have added is not in it.
+    absences : str or None
+        Of a series: who is missing from the last mean, and in how many earlier slots that still count.
     updated : float
         When something last happened, in seconds since 1970.
     """
@@ -119,6 +125,8 @@ class Snapshot:
     heard: float | None = None
     certificate_expires: float | None = None
     feedback: list[float] | None = None
+    deviation: float | None = None
+    absences: str | None = None
     updated: float = 0.0
 
 
@@ -216,8 +224,11 @@ class Status:
                 return {**done, "phase": "running", "behind": None}
             case MeanPublished():
                 done = {"round": notice.slot + 1, "used": notice.count, "phase": "running", "behind": None}
-                mean = [] if notice.mean is None else [self._session.clamp(notice.mean)]
-                return done | ({"feedback": mean} if mean else {})
+                if notice.mean is None:
+                    return done
+                missing = absences(notice.count, self._session.n, notice.incomplete_before)
+                mean = {"feedback": [self._session.clamp(notice.mean)], "deviation": notice.deviation}
+                return done | mean | {"absences": missing or None}
             case SlotMissed():
                 why = "there is no reading" if notice.unread else "a keeper's key is missing"
                 return {"trouble": f"no message for slot {notice.slot}: {why}"}
@@ -316,6 +327,7 @@ def _metrics(now: Snapshot, ready: bool) -> Iterator[Metric]:
         "agents": ("Agents on the roster.", now.agents),
         "present": ("Agents present when the round was opened.", now.present),
         "messages_used": ("Messages that the last feedback is the mean of.", now.used),
+        "deviation": ("Standard deviation of the noise in the last mean of a series.", now.deviation),
         "late": ("Agents not waited for, or waited for now.", len(now.late)),
         "quiet": ("Agents that will not speak any more.", len(now.quiet)),
         "behind_rounds": ("Rounds that others are ahead.", now.behind or 0),

@@ -11,7 +11,6 @@ correctly; `tacit audit` tests the noise. docs/reference/wire.md has every rule,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,6 +27,7 @@ from tacit.mechanism import Distributed
 from tacit.mechanism.lattice import LatticeAgent
 from tacit.noise.accounting import account
 from tacit.protocol.codec import as_array
+from tacit.protocol.effects import MeanPublished
 from tacit.protocol.messages import Kind
 from tacit.protocol.session import Session
 from tacit.report import Shown, Summary
@@ -38,7 +38,6 @@ from tacit.runtime.verification.transcript_checker import Checker
 from tacit.runtime.verification.verdict_rows import verdict_dict, verdict_summary
 from tacit.theory import influence, selection
 from tacit.theory.influence import RunInfluence, Value
-from tacit.theory.series_run import run_deviations
 
 _FREE, _PER_LINE = 1000, 4
 """Maximum number of messages whose loss is computed: this many, plus some per line of the file. Each takes
@@ -100,12 +99,23 @@ class SeriesRun:
     deviations : tuple
         The standard deviation of the noise in each mean, at most; None where a slot is lost. What missing
         agents would have added is not in it.
+    agents : int
+        How many are on the roster.
+    incomplete_before : tuple of int
+        In how many earlier slots an agent was missing, where these slots still count in a mean.
     """
 
     means: tuple[float | None, ...]
     used: tuple[int, ...]
     members: tuple[int, ...]
     deviations: tuple[float | None, ...]
+    incomplete_before: tuple[int, ...]
+    agents: int
+
+    @property
+    def incomplete(self) -> int:
+        """In how many slots an agent was missing."""
+        return sum(used < self.agents for used in self.used)
 
     @property
     def lost(self) -> int:
@@ -294,21 +304,23 @@ def _series(checker: Checker) -> SeriesRun | None:
     series = checker.session.series
     if series is None:
         return None
-    decoder, everyone, means = series.decoder(), set[int](), list[float | None]()
-    used, members = list[int](), list[int]()
+    decoder, everyone = series.decoder(len(checker.session.keepers)), set[int]()
+    found = list[MeanPublished]()
     for t in range(checker.rounds):
         if t not in checker.used:
             break  # nothing after a gap can be decoded
         row = checker.used[t]
         everyone.update(row)
         decoder.add(checker.answers[t, 0][0], len(row), len(everyone))
-        means.append(decoder.mean())
-        used.append(len(row))
-        members.append(len(everyone))
-    keepers = len(checker.session.keepers)
-    found = run_deviations(series.mechanism, series.noise, keepers, used, members).tolist()
-    deviations = tuple(None if math.isnan(one) else one for one in found)
-    return SeriesRun(tuple(means), tuple(used), tuple(members), deviations)
+        found.append(MeanPublished.of(decoder))
+    return SeriesRun(
+        means=tuple(one.mean for one in found),
+        used=tuple(one.count for one in found),
+        members=tuple(one.members for one in found),
+        deviations=tuple(one.deviation for one in found),
+        incomplete_before=tuple(one.incomplete_before for one in found),
+        agents=checker.session.n,
+    )
 
 
 def _used(checker: Checker) -> tuple[tuple[Any, ...], ...]:

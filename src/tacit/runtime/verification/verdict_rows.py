@@ -6,7 +6,7 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from tacit.report import Row, Summary, component_rows, each, near, result_row, up
-from tacit.theory.advice import SELECTION
+from tacit.theory.advice import NOT_COVERED, SELECTION
 from tacit.theory.series import written
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ def verdict_summary(verdict: Verdict) -> Summary:
         "Loss": _loss_rows(verdict),
     }
     notes = [_SAYS[verdict.word]] if verdict.word in _SAYS else []
+    if verdict.series is not None and verdict.series.incomplete:
+        notes.append(NOT_COVERED)
     notes += [str(finding) for finding in verdict.findings[:_SHOWN]]
     if len(verdict.findings) > _SHOWN:
         notes.append(f"and {len(verdict.findings) - _SHOWN} more findings: see --json.")
@@ -132,8 +134,15 @@ def _series_rows(verdict: Verdict) -> list[Row]:
     found = [deviation for deviation in run.deviations if deviation is not None]
     rows = [Row("lost", f"{run.lost:,}", f"of {len(run.used):,} slots: they have no mean")]
     if found:
-        meaning = "at most, of the noise in any mean; what missing agents would have added is not in it"
-        rows.append(Row("deviation", up(max(found)), meaning))
+        rows.append(
+            Row("deviation", up(max(found)), "at most, of the noise in any mean, for the agents used")
+        )
+    means = len(found)
+    whole = sum(
+        u == verdict.session.n and not b for u, b in zip(run.used, run.incomplete_before, strict=True)
+    )
+    rows.append(Row("incomplete", f"{run.incomplete:,}", "slots in which an agent was missing"))
+    rows.append(Row("of all agents", f"{whole:,}", f"of {means:,} means: nobody is missing, now or before"))
     return rows
 
 
