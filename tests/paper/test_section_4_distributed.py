@@ -123,6 +123,21 @@ def test_slip_w_for_w_tilde_in_the_proof_of_lemma_8():
     assert (of_w > 2 * of_w_tilde).all()
 
 
+def test_slip_one_round_too_many_in_the_proof_of_lemma_8():
+    """Errata: θ̄(t) − θ̄(0) is the sum of w̃(s) for s < t; the Chebyshev line also has w̃(t)."""
+    gamma = (GRAPH.degrees + 1) / SIGMA
+    rng = np.random.default_rng(7)
+    eta = rng.laplace(size=(4, GRAPH.n)) * C * Q ** np.arange(4)[:, None]
+    run = MECHANISM.execute(rng.uniform(size=GRAPH.n), eta)
+    w_tilde = eta @ (GRAPH.degrees + 1) / gamma.sum()  # Σ_i w_i(t) = Σ_j (|N(j)| + 1) η_j(t)
+    average = run.theta @ gamma / gamma.sum()
+    for t in range(5):
+        assert average[t] - average[0] == pytest.approx(w_tilde[:t].sum(), abs=1e-12)
+        of_w_tilde = 2 * C**2 * np.sum((GRAPH.degrees + 1) ** 2) / gamma.sum() ** 2 * Q ** (2 * np.arange(t))
+        assert accuracy.variance(MECHANISM, t) == pytest.approx(of_w_tilde.sum())
+    assert abs(average[3] - average[0] - w_tilde[:4].sum()) > 1e-3  # as printed, for t = 3
+
+
 def test_higher_degree_or_slower_agents_weigh_more():
     """'A node with higher degree or slower evolution will have heavier weight on the consensus value.'"""
     weights = accuracy.weights(Distributed(Fading(0.5, 1, 0.9), GRAPH))

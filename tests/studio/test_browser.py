@@ -98,10 +98,10 @@ def test_a_new_user_finds_a_design(visit):
         "with probability": "95",
     }.items():  # fmt: skip
         page.get_by_role("textbox", name=label, exact=True).fill(text)
-    see(page, "Privacy loss 4.66")
+    see(page, "Privacy loss 4.384")
     see(page, "tacit design --agents 1000 --radius 0.2 --low 0 --high 10")
     picture = page.get_by_role("img", name="Radius against privacy loss")
-    expect(picture.locator("svg text", has_text="loss 4.66")).to_be_visible()
+    expect(picture.locator("svg text", has_text="loss 4.39")).to_be_visible()
 
 
 def test_a_slider_is_moved_with_the_keyboard(visit):
@@ -154,7 +154,7 @@ def test_bad_input_is_said_at_its_field(visit):
 
 def test_lines_are_copied(visit, studio):
     page = visit(f"/?{METERS}", permissions=["clipboard-read", "clipboard-write"])
-    see(page, "Privacy loss 4.66")
+    see(page, "Privacy loss 4.384")
     page.get_by_role("button", name="Copy: On the command line").click()
     see(page, "Copied.")
     page.wait_for_function("navigator.clipboard.readText().then(text => text !== '')")  # a moment later
@@ -188,14 +188,14 @@ def test_a_legend_shows_all_its_entries(visit, width):
 
 def test_a_design_is_taken_along_to_the_other_pages(visit):
     page = visit(f"/?{METERS}")
-    see(page, "Privacy loss 4.66")
+    see(page, "Privacy loss 4.384")
     page.get_by_role("link", name="Compare with another setting").click()
     see(page, "4,000")
     see(page, "× 0.5")
     expect(page).to_have_url(re.compile("b-agents=4,000"))
     expect(page.get_by_role("link", name="Compare", exact=True)).to_have_attribute("aria-current", "page")
     page.go_back()
-    see(page, "Privacy loss 4.66")
+    see(page, "Privacy loss 4.384")
     page.get_by_role("link", name="Watch a session with these numbers").click()
     see(page, "There are too many agents to draw")
 

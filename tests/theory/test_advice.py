@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tacit.theory import advice
+from tacit.theory.answers import design
 
 
 @pytest.mark.parametrize(
@@ -47,3 +48,14 @@ def test_wide_radii_are_warned_about():
     assert "11% of the range 10: the result is rough" in rough
     assert "the result is useless" in useless
     assert "never further than 5 from the average" in useless
+
+
+@pytest.mark.parametrize("keepers", [1, 2, 3, 4, 10])
+def test_keepers_are_warned_of_where_they_do_not_help(keepers):
+    """Ten keepers for three agents are worse than none."""
+    alone = design(agents=3, epsilon=1.0)
+    kept = design(agents=3, epsilon=1.0, keepers=keepers)
+    warned = [note for note in kept.notes() if "Take fewer keepers" in note]
+    assert bool(warned) == (kept.promise.radius >= alone.promise.radius * (1 - 1e-9))
+    assert all(("less accurate" in note) == (keepers > 3) for note in warned)
+    assert warned == [note for note in kept.promise.summary().notes if "Take fewer keepers" in note]

@@ -285,13 +285,13 @@ def test_price_of_trust():
     nobody, one, two, three = price_of_trust(question)
     assert [row.keepers for row in (nobody, one, two, three)] == [0, 1, 2, 3]
     assert two.radius == pytest.approx(0.2)
-    assert two.loss == pytest.approx(0.217602, rel=1e-5)
-    assert nobody.loss == pytest.approx(4.65985, rel=1e-5)
-    assert one.loss == pytest.approx(0.158091, rel=1e-5)
+    assert two.loss == pytest.approx(0.205650, rel=1e-5)
+    assert nobody.loss == pytest.approx(4.38307, rel=1e-5)
+    assert one.loss == pytest.approx(0.149787, rel=1e-5)
     assert nobody.radius > two.radius > one.radius
     assert three.loss > two.loss
-    assert right_at_most(nobody.loss) == "99.1%"
-    assert right_at_most(two.loss) == "55.5%"
+    assert right_at_most(nobody.loss) == "98.8%"
+    assert right_at_most(two.loss) == "55.2%"
 
 
 def test_four_sides():

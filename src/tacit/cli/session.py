@@ -172,7 +172,8 @@ def new(
 ) -> None:
     """Write a session file with the best noise for a promise.
 
-    Give --epsilon, --loss or --radius. The loss of an agent, including the effect of rounding to whole
+    Give --epsilon, --loss or --radius. With a coordinator, noise is drawn once and one round is enough,
+    unless you give --mixing or --law. The loss of an agent, including the effect of rounding to whole
     numbers, is at most the one given. A session whose result would say nothing is refused, unless you give
     --anyway.
 

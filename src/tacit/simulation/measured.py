@@ -70,7 +70,7 @@ class Measured(Shown):
     def summary(self) -> Summary:
         """Return promise and measurement for people."""
         made = self.promise
-        ran = f"{self.runs:,} run{'s' * (self.runs != 1)} of {made.rounds:,} rounds"
+        ran = f"{self.runs:,} run{'s' * (self.runs != 1)} of {made.rounds:,} round{'s' * (made.rounds != 1)}"
         notes = target_notes(made)
         if not self.errors.within_spread:
             notes.append(

@@ -136,7 +136,7 @@ def tradeoff(curves: dict[str, TradeoffCurve | None]) -> Options:
         options["series"] += _lines(name, curve, colour, rightmost)
         if curve is not None:
             reach = [curve.asked[1] or 0.0, curve.point[1] if curve.point else 0.0]
-            tallest.append(2.6 * (max(reach) or curve.fading / (rightmost / 2.2)))
+            tallest.append(2.6 * (max(reach) or curve.designed / (rightmost / 2.2)))
     options["xAxis"] |= {"min": 0, "max": rightmost}
     options["yAxis"] |= {"min": 0, "max": _round_number(max(tallest) or 1.0)}
     shown = [s["name"] for s in options["series"] if s["type"] == "line" and s["data"]]

@@ -92,6 +92,7 @@ def differences(first: PlanAnswer, second: PlanAnswer) -> tuple[Difference, ...]
     return tuple(
         Difference(name, _show(key, a[key]), _show(key, b[key]), _ratio(key, a[key], b[key]))
         for name, key in _ROWS.items()
+        if (a[key], b[key]) != (None, None)
     )
 
 
@@ -104,12 +105,16 @@ def _show(key: str, value: Any) -> str:
     if isinstance(value, list):
         low, high = _show(key, min(value)), _show(key, max(value))
         return low if low == high else f"{low} to {high}"
+    if value is None:  # noise that is drawn once has no decay
+        return "none"
     if key == "failure_probability":
         return percent(1 - value)
-    return near(value, 4) if key in ("agents", "rounds", "rate", "mixing") else shown_up(value)
+    if key == "mixing":
+        return near(value, 6)
+    return near(value, 4) if key in ("agents", "rounds", "rate") else shown_up(value)
 
 
 def _ratio(key: str, a: Any, b: Any) -> str:
-    if key == "failure_probability" or isinstance(a, list) or isinstance(b, list):
+    if key == "failure_probability" or not (isinstance(a, float | int) and isinstance(b, float | int)):
         return ""
     return "same" if _show(key, a) == _show(key, b) else f"× {b / a:.3g}" if a else ""

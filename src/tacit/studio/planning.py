@@ -53,11 +53,11 @@ class TrustAnswer:
 class TradeoffCurve:
     """Radius against loss: `certain` plus a part proportional to 1/loss.
 
-    `fading`, `one_shot` and `chebyshev` are that second part times the loss. `certain` is how far an agent
+    `designed`, `one_shot` and `chebyshev` are that second part times the loss. `certain` is how far an agent
     can be from the average after the given number of rounds. It is 0 in an endless run.
     """
 
-    fading: float
+    designed: float
     one_shot: float
     chebyshev: float
     unit: str
@@ -66,10 +66,11 @@ class TradeoffCurve:
     certain: float = 0.0
 
     def radii(self, loss: FloatArray) -> dict[str, FloatArray]:
-        """Return the three radii at each loss."""
+        """Return the radii at each loss, one-shot noise's if the design is another."""
+        once = {} if self.one_shot == self.designed else {"one-shot": self.certain + self.one_shot / loss}
         return {
-            "this design": self.certain + self.fading / loss,
-            "one-shot": self.certain + self.one_shot / loss,
+            "this design": self.certain + self.designed / loss,
+            **once,
             "Chebyshev": self.chebyshev / loss,
         }
 
@@ -174,7 +175,8 @@ def _answered(asked: PlanAnswer, question: Question, found: Design) -> PlanAnswe
         f"time. A blind guess is right 50% of the time. Protection: {strength(made.loss).name}."
     )
     sigma = found.mechanism.law.sigma
-    chosen = replace(question, mixing=sigma) if isinstance(sigma, float) else question
+    law = found.mechanism.law.name
+    chosen = replace(question, mixing=sigma, law=law) if isinstance(sigma, float) else question
     sized = question.agents is not None or question.graph is not None
     curve = _curve(chosen if sized else replace(chosen, agents=made.mechanism.n), unit)
     return replace(
@@ -240,14 +242,14 @@ def _needed(error: Infeasible, form: Form) -> str:
 def _unit_radii(size: Question) -> tuple[float, float, float, float]:
     """Return the certain part of the radius, and three radii at ε = 1.
 
-    The three are of fading noise and of one-shot noise, without the certain part, and Chebyshev's bound.
+    The three are of the design and of one-shot noise, without the certain part, and Chebyshev's bound.
     """
     trial = Trial.of(replace(_loaded(size), epsilon=1.0))
-    fading = trial.mechanism(1.0)
-    chebyshev = accuracy.chebyshev_radius(fading, trial.b, trial.rounds)
+    designed = trial.mechanism(1.0)
+    chebyshev = accuracy.chebyshev_radius(designed, trial.b, trial.rounds)
     certain = trial.rough(deviations=2.0).certain
     once = trial.radius_of(trial.one_shot(1.0)) - certain
-    return certain, trial.radius_of(fading) - certain, once, chebyshev
+    return certain, trial.radius_of(designed) - certain, once, chebyshev
 
 
 def _curve(question: Question, unit: str) -> TradeoffCurve | None:
@@ -265,14 +267,14 @@ def _curve(question: Question, unit: str) -> TradeoffCurve | None:
         spread=spread / adjacency if question.rounds else None, tolerance=1.0,
     )  # fmt: skip
     at_one = _unit_radii(size)
-    certain, fading, one_shot, chebyshev = (radius * adjacency for radius in at_one)
+    certain, designed, one_shot, chebyshev = (radius * adjacency for radius in at_one)
     loss = question.loss if question.epsilon is None else question.epsilon * adjacency
     if loss is None:
         room = (question.radius or 0.0) - certain
-        point = None if not question.radius or room <= 0 else (fading / room, question.radius)
+        point = None if not question.radius or room <= 0 else (designed / room, question.radius)
     else:
-        point = (loss, certain + fading / loss)
-    return TradeoffCurve(fading, one_shot, chebyshev, unit, point, (loss, question.radius), certain)
+        point = (loss, certain + designed / loss)
+    return TradeoffCurve(designed, one_shot, chebyshev, unit, point, (loss, question.radius), certain)
 
 
 def _refused_curve(question: Question, unit: str) -> TradeoffCurve | None:
@@ -312,7 +314,7 @@ def steps(curve: TradeoffCurve, points: int = 60) -> FloatArray:
     """Return the losses to draw at, from near 0 to beyond the answer."""
     losses = [value for value in (curve.point and curve.point[0], curve.asked[0]) if value]
     if curve.asked[1]:
-        losses.append(curve.fading / curve.asked[1])
+        losses.append(curve.designed / curve.asked[1])
     top = 2.2 * max(losses, default=1.0)
     along = np.linspace(math.sqrt(0.004), 1, points)
     return np.asarray(top * along**2)

@@ -49,6 +49,11 @@ ONE_KEEPER = (
 
 ANYWAY = "To run it all the same, say so (--anyway)."
 """Ends every refusal of a session that would be useless."""
+ONE_DRAW = (
+    "Noise is drawn once: around a server, fresh noise in every round is never more accurate for one result. "
+    "If states must move smoothly, give a mixing; the noise then fades from round to round."
+)
+"""Why a design takes one-shot noise unless it is asked for another law."""
 
 SELECTION = "assuming that who was used does not depend on the noise"
 """The assumption behind the radius of a finished run; radii of `tacit.theory.selection` do not need it."""
@@ -108,11 +113,33 @@ def right_at_most(loss: float) -> str:
     return f"{shown:f}".rstrip("0").rstrip(".") + "%"
 
 
-def keeper_warnings(keepers: int) -> list[str]:
-    """Warn what happens if keepers collude."""
+def keeper_warnings(keepers: int, agents: int | None = None) -> list[str]:
+    """Warn what happens if keepers collude, and if there are too many."""
     if not keepers:
         return []
-    return [ONE_KEEPER, ALL_KEEPERS] if keepers == 1 else [ALL_KEEPERS]
+    found = [ONE_KEEPER, ALL_KEEPERS] if keepers == 1 else [ALL_KEEPERS]
+    many = None if agents is None else many_keepers(keepers, agents)
+    return found if many is None else [many, *found]
+
+
+def many_keepers(keepers: int, agents: int) -> str | None:
+    """Return a warning if keepers add as much noise as agents would.
+
+    Otherwise None. m keepers add m draws in place of one from each of N agents, of the same scale for the
+    same loss (docs/proofs/keepers.md).
+
+    Examples
+    --------
+    >>> many_keepers(2, 100)
+    """
+    if keepers < max(agents, 2):  # one agent and one keeper: the keeper is trusted, and that is the point
+        return None
+    worse = "less" if keepers > agents else "no more"
+    return (
+        f"WARNING: {keepers} keepers for {agents} agent{'s' * (agents != 1)} make the result {worse} "
+        "accurate than no keepers, and agents have to trust one of them. Take fewer keepers than agents, or "
+        "none."
+    )
 
 
 def trusted(keepers: int) -> str:

@@ -65,7 +65,7 @@ def _reason(question: Trial) -> str:
     loss = question.question.loss  # named as it was asked for
     privacy = f" with epsilon {question.epsilon:.4g}" if question.epsilon is not None else ""
     privacy = privacy if loss is None else f" with loss {loss:.4g}"
-    privacy += "" if question.law is None else f" and {question.law.name} noise"
+    privacy += "" if question.question.law is None else f" and {question.law.name} noise"
     keepers = question.question.keepers
     privacy += f" and {keepers} keeper{'s' * (keepers != 1)}" if keepers else ""
     radius = "" if question.radius is None else f" stay within {question.radius:.4g} of the target"
@@ -78,13 +78,12 @@ def _reason(question: Trial) -> str:
 def _one_shot_hint(question: Trial) -> str:
     if question.epsilon is None or question.radius is None or not question.sized:
         return ""
-    if question.law is not None:  # a law was named: offer no other
+    if question.question.law is not None or question.law.shadowed:  # a law was named, or it is this one
         return ""
-    trial = question if question.mixing is not None else replace(question, mixing=0.99)
-    mechanism = trial.one_shot(question.epsilon)
-    if not trial.met_by(mechanism):
+    mechanism = question.one_shot(question.epsilon)
+    if not question.met_by(mechanism):
         return ""
-    return f" One-shot noise would also work, with radius {shown_up(trial.radius_of(mechanism), _DIGITS)}."
+    return f" One-shot noise would also work, with radius {shown_up(question.radius_of(mechanism), _DIGITS)}."
 
 
 def _alternatives(question: Trial) -> Iterator[Changes]:

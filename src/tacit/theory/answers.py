@@ -14,20 +14,27 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.arrays import ByValue
 from tacit.extras import explains_extras
-from tacit.mechanism import Mechanism
+from tacit.law import Fading
+from tacit.mechanism import Distributed, Mechanism
 from tacit.report import Row, Shown, Summary, dataframe, typed, up
 from tacit.rounding import shown_up
 from tacit.theory import choosing
-from tacit.theory.advice import keeper_warnings, right_at_most, trusted, wide_radius
+from tacit.theory.advice import ONE_DRAW, keeper_warnings, right_at_most, trusted, wide_radius
 from tacit.theory.alternatives import refuse
 from tacit.theory.promise import Promise
 from tacit.theory.promise_rows import describe_size, promise_sections
 from tacit.theory.question import Question, asks
-from tacit.theory.trial import Trial
+from tacit.theory.trial import Trial, usual_laws
 from tacit.theory.trust import Trust, price_of_trust
 
 if TYPE_CHECKING:
     import pandas as pd
+
+COMPARED = (
+    "Noise is drawn once: for this question it was compared with noise that fades from round to round, which "
+    "has no better answer. If states must move smoothly, give a mixing."
+)
+"""The same for finitely many rounds and failure probabilities of 1/2 and more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +46,7 @@ class Design(ByValue, Shown):
     question : Question
         What was asked.
     promise, baseline : Promise
-        The promise of the fading noise of least variance, and that of one-shot noise of the same ε.
+        The promise of the noise of least variance, and that of one-shot noise of the same ε.
     answered : str
         The side that was left open: privacy, accuracy, size or rounds.
     smoothest : float or None
@@ -83,21 +90,35 @@ class Design(ByValue, Shown):
 
     def notes(self) -> list[str]:
         """Return sentences that a user should read besides the numbers."""
-        notes = [
-            f"One-shot noise of the same epsilon has radius {shown_up(self.baseline.radius)}, "
-            f"{self.compared}."
-        ]
-        if self.advantage > 1:
-            notes[0] = notes[0][:-1] + ": the difference is the price of fresh noise in every round."
+        notes = [self._about_law()]
         if self.promise.target == "weighted":
             notes.append(
                 "The agents agree on a weighted average: those with more neighbours or less mixing count "
                 "more. Ask for the true average to change that."
             )
-        notes += keeper_warnings(self.mechanism.keepers)
+        notes += keeper_warnings(self.mechanism.keepers, self.mechanism.n)
         if self.smoothest is not None:
             notes.append(f"Smoother motion is possible: mixing {self.smoothest:g} also meets the request.")
-        return notes
+        return [note for note in notes if note]
+
+    @property
+    def drawn_once(self) -> bool:
+        """Whether the design itself draws its noise once."""
+        return self.mechanism.law.shadowed
+
+    def _about_law(self) -> str:
+        """Say why this law was chosen, or what one-shot noise would gain."""
+        by_default = self.question.law is None and self.question.mixing is None
+        if self.drawn_once:
+            return "" if not by_default else ONE_DRAW if len(usual_laws(self.question)) == 1 else COMPARED
+        said = (
+            f"One-shot noise of the same epsilon has radius {shown_up(self.baseline.radius)}, {self.compared}"
+        )
+        return (
+            f"{said}: the difference is the price of fresh noise in every round."
+            if self.advantage > 1
+            else f"{said}."
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
@@ -146,11 +167,12 @@ class Design(ByValue, Shown):
         sections = {
             "Parameters": self._parameters(),
             **promise_sections(self.promise, unit),
-            "One-shot": [
+        }
+        if not self.drawn_once:
+            sections["One-shot"] = [
                 Row("noise", typed(self.baseline.mechanism.law.c), "drawn once, at the same ε"),
                 Row("radius", up(self.baseline.radius), self.compared, unit),
-            ],
-        }
+            ]
         if self.trust:
             sections["Price of trust"] = [_price(row) for row in self.trust]
         title = f"{describe_size(self.mechanism)}; answered: {self.answered}"
@@ -160,12 +182,16 @@ class Design(ByValue, Shown):
     def _parameters(self) -> list[Row]:
         law = self.mechanism.law
         chosen = "σ, chosen for the question" if self.question.mixing is None else "σ, as given"
+        if self.question.mixing is None and isinstance(self.mechanism, Distributed):
+            endless = self.promise.horizon is None
+            chosen = "σ, chosen: more gains at most 7%" if endless else "σ, the best of those tried"
         further = [
             Row(word, typed(value), f"{letter}, of least variance: {law.meanings.get(letter, '')}")
             for (letter, value), word in zip(law.values().items(), law.words(), strict=True)
             if letter not in ("sigma", "c")
         ]
-        noise = Row("noise", typed(law.c), "c, scale of the Laplace noise of round 0")
+        when = ", drawn once" if self.drawn_once else " of round 0"
+        noise = Row("noise", typed(law.c), f"c, scale of the Laplace noise{when}")
         return [Row("mixing", typed(law.sigma), chosen), noise, *further]
 
 
@@ -201,7 +227,8 @@ def design(question: Question) -> Design:
     weights : str or matrix, optional
         On a graph, the weights of the messages: see `tacit.Distributed`.
     law : class or name of a noise law, optional
-        Design noise of this law; fading noise unless given.
+        Design noise of this law. Unless given, it is one-shot noise if there is a server and no mixing is
+        given: then no fresh noise is more accurate. Otherwise it is fading noise.
     keepers : int
         How many keepers add the noise; 0 if every agent adds its own. Needs a server. Agents then have to
         trust one of the keepers (docs/proofs/keepers.md).
@@ -222,18 +249,21 @@ def design(question: Question) -> Design:
 
 def answer(question: Question) -> Design:
     """Answer a question; `design` does the same from the question's fields."""
-    trial = Trial.of(question)
-    solved = None if trial.radius == 0 else choosing.solve(trial)
-    if solved is None:
+    trials = [Trial.of(question, law) for law in usual_laws(question)]
+    trial, answered = trials[0], _open_side(trials[0])
+    if trial.radius == 0:
         refuse(trial)
+    found = [solved for one in trials if (solved := choosing.solve(one)) is not None]
+    if not found:
+        refuse(trial)
+    solved = min(found, key=lambda one: _cost(one, answered))
     assert solved.epsilon is not None
-    answered = _open_side(trial)
     return Design(
         question=question,
         promise=solved.promise_of(solved.mechanism(solved.epsilon)),
         baseline=solved.promise_of(solved.one_shot(solved.epsilon)),
         answered=answered,
-        smoothest=choosing.smoothest(trial) if answered == "rounds" else None,
+        smoothest=_smoothest(question) if answered == "rounds" else None,
         solved=solved,
     )
 
@@ -244,3 +274,23 @@ def _open_side(question: Trial) -> str:
     if question.epsilon is None:
         return "privacy"
     return "accuracy" if question.radius is None or question.failure_probability is None else "rounds"
+
+
+def _smoothest(question: Question) -> float | None:
+    """Return the least mixing found that also meets the question.
+
+    It is for the law that the question has once this mixing is given.
+    """
+    return choosing.smoothest(Trial.of(question, Fading if question.law is None else None))
+
+
+def _cost(solved: Trial, answered: str) -> float:
+    """Return the side that a question left open; less is better."""
+    assert solved.epsilon is not None
+    if answered == "size":
+        return float(solved.agents or 0)
+    if answered == "privacy":
+        return solved.epsilon
+    if solved.question.failure_probability is None:
+        return solved.b
+    return solved.radius_of(solved.mechanism(solved.epsilon))

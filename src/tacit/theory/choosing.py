@@ -2,8 +2,9 @@
 
 Over an endless run more mixing is more accurate, up to a limit at mixing 1. Over finitely many rounds there
 is a trade-off: with little mixing agents stay near their initial values, with much mixing more noise enters,
-and on a graph agents agree fastest somewhere in between. So a search tries many mixings roughly, without the
-exact law of the noise, and computes the best few exactly.
+and on a graph agents agree fastest somewhere in between. Around a server the radius is exact and fast to
+compute, so the best mixing is found. On a graph a search tries many mixings roughly, without the exact law of
+the noise, and computes the best few exactly.
 """
 
 from __future__ import annotations
@@ -15,16 +16,20 @@ from dataclasses import replace
 import numpy as np
 
 from tacit.theory import accuracy, convergence
+from tacit.theory.one_dimension import lowest_point
 from tacit.theory.rates import is_reversible
-from tacit.theory.trial import BRISK, Trial
+from tacit.theory.trial import AT_ONCE, BRISK, Trial
 
 _GRID = (0.01, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, BRISK)
-_BEYOND = (0.995, 0.999, 0.9999, 0.99999, 0.999999)  # only if nothing smoother works
+_BEYOND = (0.995, 0.999, 0.9999, 0.99999, AT_ONCE)  # only if nothing smoother works
 _WORTHWHILE = (
     1.07  # or if the open side gains by this factor: after one round at 0.99 agents are still far off
 )
 _NEARBY = 6  # points tried between two neighbours of the grid, twice
 _TRIES = 3  # number of mixings, the best ones by estimate, that are computed exactly
+_UNIT = 1e-6  # mixings have at most six digits
+_STRIDE, _CLOSE = 1.2, 1e-3  # of ln(σ/(1−σ)): of a first search, and of the second one around its best point
+_SLIGHTLY = 1e-6  # an ε or a failure probability is the least up to this
 
 
 def solve(question: Trial) -> Trial | None:
@@ -34,6 +39,8 @@ def solve(question: Trial) -> Trial | None:
     """
     if question.mixing is not None:
         return _filled(question)
+    if _alike(question):
+        return _solve_alike(question)
     for sigma in _candidates(question):
         found = _filled(replace(question, mixing=sigma))
         if found is not None:
@@ -92,8 +99,96 @@ def _filled(question: Trial) -> Trial | None:
     return question if question.met_by(mechanism) else None
 
 
+def _alike(question: Trial) -> bool:
+    """Whether noise moves all agents alike, as around a server.
+
+    Then it never drives them apart, and the radius is exact and fast to compute.
+    """
+    sized = question if question.sized else replace(question, agents=2)
+    return convergence.moves_as_one(replace(sized, mixing=0.5).mechanism(1.0))
+
+
+def _solve_alike(question: Trial) -> Trial | None:
+    """Find the mixing that is best for the open side.
+
+    Each step asks for slightly more than the best answer so far, and takes the mixing of least radius.
+    """
+    if question.rounds is None:  # more mixing is never less accurate
+        return _filled(replace(question, mixing=AT_ONCE))
+    if question.sized and question.epsilon is not None and question.failure_probability is not None:
+        sigma = _most_accurate(question)
+        return None if sigma is None else _filled(replace(question, mixing=sigma))
+    found = _filled(replace(question, mixing=AT_ONCE))
+    if found is None and question.failure_probability is None:
+        sigma = _most_accurate(replace(question, failure_probability=0.5))
+        found = None if sigma is None else _filled(replace(question, mixing=sigma))
+    while found is not None:
+        harder = _harder(question, found)
+        sigma = None if harder is None else _most_accurate(harder)
+        if harder is None or sigma is None or _filled(replace(harder, mixing=sigma)) is None:
+            break
+        found = _filled(replace(question, mixing=sigma))
+    return found
+
+
+def _harder(question: Trial, found: Trial) -> Trial | None:
+    """Return an answered question that asks for slightly more.
+
+    None if there is no more to ask for.
+    """
+    if not question.sized:
+        assert found.agents is not None
+        return None if found.agents == 1 else replace(found, agents=found.agents - 1)
+    if question.epsilon is None:
+        assert found.epsilon is not None
+        return replace(found, epsilon=found.epsilon * (1 - _SLIGHTLY))
+    return replace(found, failure_probability=found.b * (1 - _SLIGHTLY))
+
+
+def _most_accurate(question: Trial) -> float | None:
+    """Return the mixing of least radius with which agents agree in time.
+
+    The question must have ε, a size and a number of rounds. None if agents do not agree with any mixing.
+    """
+    least = _just_in_time(question)
+    if least is None:
+        return None
+    low, high = (math.log(sigma / (1 - sigma)) for sigma in (least, AT_ONCE))
+
+    def sigma_of(place: float) -> float:
+        return min(max(round(1 / (1 + math.exp(-place)), 6), least), AT_ONCE)
+
+    def radius(sigma: float) -> float:
+        trial = replace(question, mixing=sigma)
+        return trial.radius_of(trial.mechanism(question.epsilon or 1.0))
+
+    places = np.linspace(low, high, max(math.ceil((high - low) / _STRIDE), 1) + 1).tolist()
+    radii = [radius(sigma_of(place)) for place in places]
+    best = radii.index(min(radii))
+    around = places[max(best - 1, 0)], places[min(best + 1, len(places) - 1)]
+    nearby = sigma_of(lowest_point(lambda place: radius(sigma_of(place)), *around, _CLOSE))
+    found = min((radii[best], sigma_of(places[best])), (radius(nearby), nearby))
+    return AT_ONCE if radii[-1] <= found[0] * (1 + _SLIGHTLY / 10) else found[1]
+
+
+def _just_in_time(question: Trial) -> float | None:
+    """Return the least mixing, of six digits, with which agents agree in time.
+
+    None if there is none. Noise must move all agents alike.
+    """
+    kept = min(question.tolerance / question.spread, 1.0) if question.spread else 1.0
+    just = -math.expm1(math.log(kept) / (question.rounds or 1))
+    first = max(math.floor(just / _UNIT), 1)
+    for units in range(first, first + 3):  # rounding may be off by a unit
+        sigma = round(units * _UNIT, 6)
+        trial = replace(question, mixing=sigma, radius=None)
+        if sigma <= AT_ONCE and trial.met_by(trial.mechanism(1.0)):
+            return sigma
+    return None
+
+
 def _candidates(question: Trial) -> Iterator[float]:
-    """Mixings to try, the most promising first."""
+    """Mixings to try on a graph, the most promising first."""
     if question.rounds is None:  # more mixing is more accurate
         yield BRISK
         if question.radius is not None:
@@ -128,17 +223,16 @@ def _between(low: float, high: float) -> Iterable[float]:
 def _grid(question: Trial) -> list[float]:
     """Return the mixings to try first.
 
-    They are a fixed grid, the one with fastest agreement, and one with agreement just in time.
+    They are a fixed grid, and the one with fastest agreement or with agreement just in time.
     """
     found = set(_GRID)
     one = replace(question, mixing=0.5, epsilon=1.0).mechanism(1.0)
-    if question.graph is not None and not convergence.moves_as_one(one) and is_reversible(one):
+    if _alike(question):
+        found |= {*_BEYOND, _just_in_time(question) or AT_ONCE}
+    elif is_reversible(one):
         seen = convergence.spectrum(one)  # μ is proportional to σ, and at 1 it is 2μ
         found.add(min(round(2 / (2 * seen.low + 2 * seen.high), 4), BRISK))
-    elif question.rounds is not None and question.tolerance < question.spread:
-        just = -math.expm1(math.log(question.tolerance / question.spread) / question.rounds)
-        found.add(math.ceil(just * 1e6 - 1e-6) / 1e6)
-    return sorted(sigma for sigma in found if 0 < sigma < 1)
+    return sorted(found)
 
 
 def _deviations(question: Trial) -> float:
@@ -146,8 +240,7 @@ def _deviations(question: Trial) -> float:
 
     The estimate is for this noise.
     """
-    sized = question if question.sized else replace(question, agents=1000)
-    mechanism = replace(sized, mixing=0.5).mechanism(1.0)
+    mechanism = replace(question, mixing=0.5).mechanism(1.0)
     spread = float(accuracy.variance(mechanism, question.rounds) ** 0.5)
     return accuracy.radius(mechanism, question.b, question.rounds) / spread
 
@@ -157,22 +250,19 @@ def _score(question: Trial, sigma: float, deviations: float) -> tuple[float, flo
 
     The second number is an estimate of the open side. Less is better.
     """
-    sized = question if question.sized else replace(question, agents=1000)
-    rough = replace(sized, mixing=sigma).rough(deviations)
-    room = math.inf if question.radius is None else rough.room(question.radius, question.b)
+    rough = replace(question, mixing=sigma).rough(deviations)
+    room = math.inf if question.radius is None else question.radius - rough.certain
     slack = question.tolerance * (1 + 1e-12) - rough.apart
     epsilon = question.epsilon
-    if slack < 0 or (room <= 0 and question.b < 0.5):
+    if slack < 0 or room <= 0:
         return math.inf, max(-slack / question.tolerance, rough.certain)  # for any noise
     amiss = 0.0 if epsilon is None else max(rough.apart_by_noise / epsilon - slack, 0.0)
-    if amiss > 0 or room <= 0:
+    if amiss > 0:
         return amiss / question.tolerance, rough.certain
     if epsilon is None:
         needed = rough.apart_by_noise / max(slack, 1e-300) if rough.apart_by_noise else 0.0
         return 0.0, max(rough.noise / room, needed)
-    if not question.sized:
-        return 0.0, (rough.noise / (epsilon * room)) ** 2
     if question.radius is not None and question.failure_probability is None:
-        return 0.0, rough.missed(question.radius, rough.noise / epsilon, question.b)
-    found = rough.radius(epsilon, question.b)
+        return 0.0, rough.noise / (epsilon * room)
+    found = rough.certain + rough.noise / epsilon
     return 0.0 if question.radius is None else max(found / question.radius - 1, 0.0), found

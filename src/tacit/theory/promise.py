@@ -113,7 +113,7 @@ class Promise(ByValue, Shown):
 
     def summary(self, unit: str = "") -> Summary:
         """Return every number for people, in the unit of the values."""
-        notes = (*target_notes(self), *keeper_warnings(self.mechanism.keepers))
+        notes = (*target_notes(self), *keeper_warnings(self.mechanism.keepers, self.mechanism.n))
         return Summary(describe(self.mechanism), promise_sections(self, unit), notes)
 
     def radius_meaning(self) -> str:

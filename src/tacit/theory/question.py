@@ -143,7 +143,8 @@ class Question:
     law: type[Law] | str | None = _asked(
         "law",
         "analyze audit design simulate session",
-        "Noise law: fading, one-shot or constant.  [default: fading]",
+        "Noise law: fading, one-shot or constant.  [default: one-shot in a design with a server and without "
+        "--mixing, else fading]",
     )
     parameters: Any = _asked(
         "parameters",

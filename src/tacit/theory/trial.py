@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import NamedTuple, Self, final
 
 import numpy as np
@@ -13,7 +11,7 @@ import numpy as np
 from tacit.arrays import FloatArray, PerAgent
 from tacit.errors import ParameterError
 from tacit.graph import Graph
-from tacit.law import Law, OneShot
+from tacit.law import Fading, Law, OneShot
 from tacit.mechanism import Mechanism
 from tacit.rounding import shown_up
 from tacit.theory import accuracy, convergence, every_agent
@@ -24,7 +22,10 @@ from tacit.theory.question import Question
 from tacit.theory.searching import least, least_whole
 
 BRISK = 0.99
-"""The largest mixing a design chooses, unless more is needed: its radius is within 7% of the limit."""
+"""The largest mixing a design chooses on a graph, unless more is needed: within 7% of the limit."""
+
+AT_ONCE = 0.999999
+"""The largest mixing that a design chooses: agents take over the mean in one round."""
 
 MOST_AGENTS = 10**15
 _DIGITS = (
@@ -39,10 +40,12 @@ class Trial:
     """A question about the best parameters, partly filled in.
 
     The fields are the sides that a search may change; everything else is taken from the question. If `mixing`
-    is None, it is free (see `tacit.theory.choosing`), and methods that need a mixing use `BRISK`.
+    is None, it is free (see `tacit.theory.choosing`), and methods that need a mixing use the largest one that
+    a design chooses.
     """
 
     question: Question
+    law: type[Law]
     agents: int | None
     epsilon: float | None
     radius: float | None
@@ -65,14 +68,16 @@ class Trial:
             )
 
     @classmethod
-    def of(cls, question: Question) -> Self:
-        """Return the trial of a question."""
+    def of(cls, question: Question, law: type[Law] | None = None) -> Self:
+        """Return the trial of a question with a law, the usual one unless given."""
         for word in ("noise", "decay"):
             if getattr(question, word) is not None:
                 raise ParameterError(f"a design finds the best {word}: leave it out.", word)
+        question.own_parameters()  # refuses those that the law does not have
         epsilon = question.epsilon
         return cls(
             question=question,
+            law=usual_laws(question)[0] if law is None else law,
             agents=question.agents,
             epsilon=epsilon if question.loss is None else question.loss / question.scope.adjacency,
             radius=question.radius,
@@ -86,11 +91,6 @@ class Trial:
     def graph(self) -> Graph | None:
         """The graph, if there is no server."""
         return self.question.network
-
-    @property
-    def law(self) -> type[Law] | None:
-        """The noise law, if one was named."""
-        return None if self.question.law is None else self.question.chosen_law
 
     @property
     def by_loss(self) -> bool:
@@ -120,14 +120,15 @@ class Trial:
     @property
     def sigma(self) -> float | FloatArray:
         """The mixing to use."""
-        sigma = np.asarray(BRISK if self.mixing is None else self.mixing, dtype=np.float64)
+        largest = AT_ONCE if self.graph is None else BRISK
+        sigma = np.asarray(largest if self.mixing is None else self.mixing, dtype=np.float64)
         if self.question.true_average:
             return float(np.max(sigma))
         return sigma if sigma.ndim else float(sigma)
 
     def mechanism(self, epsilon: float) -> Mechanism:
-        """Return the mechanism with the question's noise law, for ε."""
-        return self.with_law(self.question.chosen_law, epsilon)
+        """Return the mechanism with the trial's noise law, for ε."""
+        return self.with_law(self.law, epsilon)
 
     def with_law(self, law: type[Law], epsilon: float) -> Mechanism:
         """Return the mechanism with a law's best noise for ε.
@@ -236,67 +237,44 @@ class Trial:
         mechanism = self.mechanism(1.0)
         noise = deviations * accuracy.variance(mechanism, self.rounds) ** 0.5
         if self.rounds is None:
-            return Rough(0.0, 0.0, noise, 0.0, 0.0)
+            return Rough(0.0, noise, 0.0, 0.0)
         if not convergence.moves_as_one(mechanism):
             found = every_agent.rough(mechanism, self.rounds, self.spread, self.b)
             if found is not None:
-                return Rough(found.bias, found.bias, found.by_noise, found.apart, found.apart_by_noise)
+                return Rough(found.bias, found.by_noise, found.apart, found.apart_by_noise)
         share = shares(mechanism, self.b).agreement
         noisy = apart(mechanism, self.rounds, self.spread, share)
-        if convergence.moves_as_one(mechanism):
-            near = noisy.pair / mechanism.n if mechanism.n > 1 else noisy.own
-            return Rough(noisy.own, near, noise, noisy.pair, 0.0)
         quiet = apart(self.mechanism(1e12), self.rounds, self.spread, share)
         by_noise = noisy.own - quiet.own + noise
-        return Rough(quiet.own, quiet.own, by_noise, quiet.pair, noisy.pair - quiet.pair)
+        return Rough(quiet.own, by_noise, quiet.pair, noisy.pair - quiet.pair)
 
 
 class Rough(NamedTuple):
     """Estimates of the radius and the disagreement for any ε.
 
-    The disagreement is apart + apart_by_noise/ε. `certain` is how far the farthest agent is from the average,
-    `near` how far the agent at the other end is. `noise` is the radius of the average alone, for ε = 1. If
-    noise moves all agents alike, the two ends share the failure probability, and the radius is less than
-    certain + noise/ε (docs/proofs/ending.md).
+    The radius is certain + noise/ε, and the disagreement apart + apart_by_noise/ε. `certain` is how far the
+    farthest agent is from the average without noise.
     """
 
     certain: float
-    near: float
     noise: float
     apart: float
     apart_by_noise: float
 
-    def radius(self, epsilon: float, b: float) -> float:
-        """Estimate the radius, as if the noise were normal."""
-        width = self.noise / epsilon
-        if b >= 0.5 or self.certain == self.near:
-            return self.certain + width
-        return _rise(lambda r: b - self.missed(r, width, b), self.certain, self.certain + width)
 
-    def room(self, radius: float, b: float) -> float:
-        """Estimate the noise/ε that leads to a radius; at most 0 if none does."""
-        least = radius - self.certain
-        if b >= 0.5 or self.certain == self.near or least <= 0:
-            return least
-        return _rise(lambda width: self.missed(radius, width, b) - b, least, radius - self.near)
+def usual_laws(question: Question) -> tuple[type[Law], ...]:
+    """Return the noise laws to try for a question; the first is the usual one.
 
-    def missed(self, radius: float, width: float, b: float) -> float:
-        """Estimate how often an agent at either end leaves a radius.
-
-        The average alone leaves `width` with probability b.
-        """
-        unit = width / NormalDist().inv_cdf(1 - b / 2) * math.sqrt(2)
-        if unit == 0:
-            return 0.0
-        return 0.5 * sum(math.erfc((radius - end) / unit) for end in (self.certain, self.near))
-
-
-def _rise(function: Callable[[float], float], low: float, high: float) -> float:
-    """Find where a growing function passes 0, between two numbers."""
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (low, middle) if function(middle) >= 0 else (middle, high)
-    return high
+    If a server sums all messages and nobody asks for motion (a mixing), noise that is drawn once is never
+    less accurate than fresh noise in every round. After finitely many rounds that is proved for failure
+    probabilities below 1/2 (docs/proofs/one-shot.md); for others both laws are tried.
+    """
+    if question.law is not None:
+        return (question.chosen_law,)
+    if question.graph is not None or question.mixing is not None:
+        return (Fading,)
+    b = question.failure_probability
+    return (OneShot,) if question.rounds is None or (b is not None and b < 0.5) else (OneShot, Fading)
 
 
 def _typed(value: float, distance: float | None = None) -> float:

@@ -15,7 +15,16 @@ from tacit.rounding import product_up, shown_up
 from tacit.runtime.identity.keys import key_text
 from tacit.runtime.ledger.budget import steps
 from tacit.runtime.session.design import worst_loss
-from tacit.theory.advice import ALL_KEEPERS, ONE_KEEPER, right_at_most, right_share, strength, wide_radius
+from tacit.theory.advice import (
+    ALL_KEEPERS,
+    ONE_DRAW,
+    ONE_KEEPER,
+    many_keepers,
+    right_at_most,
+    right_share,
+    strength,
+    wide_radius,
+)
 from tacit.theory.promise_rows import accuracy_rows, describe
 
 _COARSE = 1e-6
@@ -185,6 +194,10 @@ def keeper_notes(session: Session) -> list[str]:
 
 def _notes(session: Session, promise: SessionPromise) -> list[str]:
     notes = [_whole_range(session), *keeper_notes(session)]
+    if session.keepers and (many := many_keepers(len(session.keepers), session.n)) is not None:
+        notes.append(many)
+    if session.mechanism.law.shadowed and session.topology == "server":
+        notes.append(ONE_DRAW)
     if (
         warning := wide_radius(promise.theory.radius, session.lattice.high - session.lattice.low)
     ) is not None:
