@@ -82,7 +82,9 @@ def shown(text, name, section):
 )
 def test_parameters_as_printed_give_what_is_printed(answer, run, words):
     text = run("design", *words).output
-    typed = [f"--{name}={shown(text, name, 'Parameters')}" for name in ("mixing", "noise", "decay")]
+    once = "Laplace noise, drawn once" in text
+    names = ("mixing", "noise") if once else ("mixing", "noise", "decay")
+    typed = [*(f"--{name}={shown(text, name, 'Parameters')}" for name in names), *["--one-shot"] * once]
     asked = dict(zip(words[::2], words[1::2], strict=True))
     kept = {k: v for k, v in asked.items() if k in ("--graph", "--rounds", "--failure-probability")}
     if "--graph" not in asked:
@@ -103,8 +105,8 @@ def test_mixing_is_chosen_for_the_question(answer, tmp_path):
     assert found["disagreement"] <= found["tolerance"]
     given = answer("design", "--graph", "bipartite.txt", "--epsilon", 1, "--rounds", 40, "--mixing", 0.8)
     assert found["radius"] <= given["radius"]
-    exact = answer("design", "--agents", 1000, "--epsilon", 1, "--rounds", 3, "--tolerance", 1e-6)
-    assert exact["mixing"] == 0.99  # 0.01³ is the tolerance
+    exact = answer("design", "--agents", 3, "--epsilon", 0.01, "--rounds", 3, "--tolerance", 1e-6)
+    assert exact["mixing"] == 0.99  # 0.01³ is the tolerance, and with so much noise less is better
     short = answer("design", "--agents", 500, "--epsilon", 0.15, "--rounds", 1)
     assert short["mixing"] == 0.999
 
@@ -121,7 +123,7 @@ def test_one_round_leaves_agents_near_their_start(answer):
 
 
 def test_reference_values(answer, run):
-    assert "4.65985" in run("design", "--agents", 1000, "--radius", 0.2, "--adjacency", 10).output
+    assert "4.38308" in run("design", "--agents", 1000, "--radius", 0.2, "--adjacency", 10).output
     given = answer("design", "--agents", 1000, "--radius", 0.2, "--adjacency", 10, "--mixing", 0.99)
     assert given["loss"] == pytest.approx(4.65985, abs=1e-5)
 

@@ -271,7 +271,7 @@ def test_light_and_dark(visit):
 
 def test_the_address_keeps_the_question(visit):
     page = visit("/")
-    see(page, "Privacy loss 0.2177")
+    see(page, "Privacy loss 0.2057")
     field = page.get_by_role("textbox", name="number of agents")
     field.fill("4000")
     expect(page).to_have_url(re.compile("agents=4000"))
@@ -282,7 +282,7 @@ def test_the_address_keeps_the_question(visit):
     expect(field).to_have_value("4000")
     page.go_back()
     expect(field).to_have_value("1,000")
-    see(page, "Privacy loss 0.2177")
+    see(page, "Privacy loss 0.2057")
     page.go_forward()
     expect(field).to_have_value("4000")
     page.reload()

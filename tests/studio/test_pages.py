@@ -64,7 +64,7 @@ async def test_a_new_user_finds_a_design(user):
     put(user, "probability", "95")
     await see(user, "Privacy loss 4.384")
     await see_lines(user, "tacit design --agents 1000 --radius 0.2 --low 0 --high 10")
-    await see(user, "2.281504")
+    await see(user, "2.2815037")
     loss, radius = chart(user, "Radius")["series"][3]["data"][0]
     assert (round(loss, 2), radius) == (4.38, pytest.approx(0.2))
 
@@ -102,7 +102,7 @@ async def test_several_numbers_per_value(user):
     ("label", "says"),
     [
         ("How accurate can it be?", "Within "),
-        ("How many agents does it take?", "3,474 agents"),
+        ("How many agents does it take?", "3,074 agents"),
         ("Is all of this possible?", "Out of reach"),
     ],
 )
@@ -204,7 +204,7 @@ async def test_nobody_shows_a_status(user):
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ("/", "Privacy loss 0.2177"),
+        ("/", "Privacy loss 0.2057"),
         ("/series", "Deviation 0.05255\u00a0kW per mean"),
         ("/watch", "Round 16 of 16"),
         ("/compare", "Privacy loss 0.0"),
@@ -224,7 +224,7 @@ async def test_an_example_that_is_ready_is_shown_while_the_page_is_built(user, m
     examples.PLAN.prepare()
     monkeypatch.setattr(Panel, "start", None)  # is not needed
     await user.open("/")
-    await user.should_see("Privacy loss 0.2177")
+    await user.should_see("Privacy loss 0.2057")
 
 
 EXAMPLES = {"/": "1,000", "/series": "1,000", "/watch": "60", "/compare": "1,000", "/status": None}

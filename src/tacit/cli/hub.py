@@ -195,7 +195,7 @@ async def _serve(
 RUN_EPILOG = """\b
 Examples:
   tacit hub run hub --loss 0.1 --low 0 --high 50
-  tacit hub run hub --loss 0.1 --low 0 --high 50 --one-shot --keepers north,south
+  tacit hub run hub --loss 0.1 --low 0 --high 50 --keepers north,south
   tacit hub run hub --loss 0.01 --low 0 --high 50 --every 60s --name load
   tacit hub run hub --series 35040 --every 15m --hides step:2 --loss 1 --low 0 --high 10
     --keepers north,south --name year
@@ -292,6 +292,9 @@ def run_session(
     policy decides whether to join. Without --every the command waits for the mean and prints it. An agent
     that refused is left out of the next sessions of a schedule, for longer each time. A session whose mean
     would say nothing is refused before anyone spends a loss on it, unless you give --anyway.
+
+    Noise is drawn once and one round is enough, unless you give --mixing or --law: fresh noise in every round
+    is never more accurate for one mean.
 
     With --series it is one session with a mean in every slot. The agents that are connected when it is made
     take part, and read their value again in each slot. --loss and --delta are for all means together. The
