@@ -450,19 +450,19 @@ def test_a_lone_agent_needs_a_round_to_speak_in(one_shot):
 
 def test_around_a_server_noise_is_drawn_once_and_one_round_is_enough():
     made = draft("s", roster(9), low=0.0, high=10.0, loss=1.0)
-    assert (made.noise_kind, made.rounds) == ("one-shot", 1)
+    assert (made.law, made.rounds) == ("one-shot", 1)
     assert worst_loss(made) <= 1.0
     assert ONE_DRAW in explain(made).notes
     fading = draft("s", roster(9), low=0.0, high=10.0, loss=1.0, mixing=0.99)
-    assert (fading.noise_kind, fading.rounds) == ("fading", 2)
+    assert (fading.law, fading.rounds) == ("fading", 2)
     assert made.promise().theory.radius < fading.promise().theory.radius
 
 
 def test_more_keepers_than_agents_are_warned_of():
     names, asked = [f"agent-{i}" for i in range(3, 9)], Question(low=0.0, high=10.0, loss=1.0)
-    few = session_design.draft("s", roster(5), asked, keepers=names[:2])
+    few = session_design.draft("s", roster(5), asked, keepers=names[:2], anyway=True)
     assert not [note for note in explain(few).notes if "Take fewer keepers" in note]
-    many = session_design.draft("s", roster(9), asked, keepers=names)
+    many = session_design.draft("s", roster(9), asked, keepers=names, anyway=True)
     assert any("6 keepers for 3 agents make the result less accurate" in note for note in explain(many).notes)
 
 

@@ -60,7 +60,7 @@ def test_the_command_gives_the_numbers_of_the_page(name):
     }.items():
         assert shown[line] == shown_up(answer[key]), line
     assert once.get("radius", shown["radius"]) == shown_up(answer["one_shot"]["radius"])
-    assert bool(once) == (answer["noise_kind"] != "one-shot")
+    assert bool(once) == (answer["law"] != "one-shot")
     assert shown["rounds"] == f"{answer['rounds']:,}"
     assert found.design.notes() == answer["notes"]
     assert found.design.mechanism.n == answer["agents"]
