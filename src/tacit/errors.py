@@ -14,6 +14,7 @@
     │   └── FileError           a file cannot be read, or is not what it should be
     │       ├── NotCurrent      a certificate has expired, or is not valid yet
     │       └── LedgerError     a ledger cannot be trusted or written, so the agent must not send
+    │           ├── LedgerInUse another process uses the ledger
     │           └── DiskFull    a disk takes no more data: make room, and go on
     ├── Disputed                a signed message contradicts the ledger, so the agent must not send
     ├── MissingExtra (ImportError) a package that only some users install is not there
@@ -94,6 +95,10 @@ class LedgerError(FileError):
 
     The agent must not send anything.
     """
+
+
+class LedgerInUse(LedgerError):
+    """Another process uses the ledger."""
 
 
 class DiskFull(LedgerError):

@@ -1,6 +1,9 @@
 """`tacit ledger`: what was lost, and what an owner may change."""
 
+import json
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -83,9 +86,17 @@ def test_mistakes(run, tmp_path, words, sentence):
     assert not list(tmp_path.glob("nothing*"))
 
 
-def test_a_ledger_in_use(run, tmp_path):
-    with Ledger(tmp_path / "a.ledger"):
-        assert "is in use by process" in " ".join(run("ledger", "show", "a.ledger", code=2).stderr.split())
+def test_a_ledger_in_use_is_shown_and_not_changed(run, tmp_path):
+    with Ledger(tmp_path / "a.ledger") as ledger:
+        assert ledger.values()
+        said = run("ledger", "cap", "a.ledger", "value", 1, code=2).stderr
+        assert "is in use by process" in " ".join(said.split())
+        # Another process: one that opens and closes the file would release the locks of its own.
+        words = [sys.executable, "-m", "tacit", "ledger", "show", "a.ledger", "--json"]
+        shown = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+        assert [one["value"] for one in shown["values"]] == list(ledger.values())
+        assert shown["file"] == "a.ledger"
+    assert not list(tmp_path.glob(".tacit-*"))
 
 
 def test_states_are_forgotten_and_what_they_cost_is_not(answer, run, tmp_path):

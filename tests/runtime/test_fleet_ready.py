@@ -29,12 +29,14 @@ from tacit.runtime.clock import SystemClock
 from tacit.runtime.fleet import fleet_status, follower
 from tacit.runtime.fleet import hub as hub_module
 from tacit.runtime.fleet.fleet_status import AgentPages, HubPages, LatePages, wait_and_run
-from tacit.runtime.fleet.hub_directory import KEYS, new_hub
+from tacit.runtime.fleet.hub_directory import AUTHORITY, KEYS, new_hub
+from tacit.runtime.fleet.hub_report import HubOverview
 from tacit.runtime.fleet.orders import SessionOrder
 from tacit.runtime.fleet.policy import read_policy
 from tacit.runtime.fleet.readiness import Readiness
 from tacit.runtime.identity.certificates import Certificate
 from tacit.runtime.identity.identity import Identity
+from tacit.runtime.identity.register import opened
 from tacit.runtime.status.reader import kind_of
 
 SECRET = "7.654321"
@@ -374,5 +376,12 @@ def test_the_store_knows_who_is_connected(tmp_path):
                 assert found["seconds"] > 0.0
                 await fleet.until(lambda: hub.bytes > 0)
             await fleet.until(lambda: not connected(hub))
+            shown = HubOverview.read(fleet.home, hub.store, 10)
+            assert {one["state"] for one in shown.members} == {"away"}
+            with opened(fleet.home / AUTHORITY, fleet.authority()) as register:
+                register.revoke("bob")
+                register.save()
+            found = HubOverview.read(fleet.home, hub.store, 10).only("*", "revoked")
+            assert [one["name"] for one in found.members] == ["bob"]
 
     asyncio.run(main())

@@ -35,7 +35,8 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 def command() -> None:
     """Show the loss of each value in an agent's ledger, and change its caps.
 
-    Stop the agent that uses the ledger first. Nothing private is shown, except by `show --private`.
+    Stop the agent that uses the ledger first, except for `show`. Nothing private is shown, except by `show
+    --private`.
     Every command takes --json.
     """
 
@@ -48,12 +49,20 @@ def show(*, file: Path, private: bool, as_json: bool) -> None:
     """Show values with their caps, and sessions with their losses.
 
     A value outside a session's range is clamped to it. Others cannot tell. The owner can see it with
-    --private, or in the file of `tacit join --state-file`.
+    --private, or in the file of `tacit join --state-file`. An agent may use the ledger meanwhile.
     """
+    from tacit.errors import LedgerInUse
     from tacit.runtime.ledger.ledger import Ledger
+    from tacit.runtime.ledger.snapshot import snapshot
 
-    with Ledger(file, create=False) as ledger:
-        _tell(ledger, file, as_json, private=private)
+    try:
+        ledger = Ledger(file, create=False)
+    except LedgerInUse:
+        with snapshot(file) as ledger:
+            _tell(ledger, file, as_json, private=private)
+    else:
+        with ledger:
+            _tell(ledger, file, as_json, private=private)
 
 
 @command.command(epilog="\b\nExample:\n  tacit ledger cap alice.ledger meter-7 2.5\n")

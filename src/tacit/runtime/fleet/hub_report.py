@@ -259,7 +259,7 @@ class HubOverview(Shown):
         listed = self.members if self.listed or len(self.members) <= _LISTED else []
         tables: list[tuple[list[str], Iterable[list[str]]]] = [
             (
-                ["member", "role", "key", "state", "last connected", "version", "refused because of"],
+                ["member", "role", "state", "last connected", "version", "refused", "key"],
                 map(_member, listed),
             ),
             (["task", "every", "sessions", "state", ""], map(_task, self.tasks[-self.last :])),
@@ -288,10 +288,8 @@ def _grid(columns: list[str], rows: list[list[str]]) -> Grid:
 
 
 def _member(facts: dict[str, Any]) -> list[str]:
-    seen, version = _when(facts["seen"]), facts["version"] or ""
-    return [
-        facts["name"], facts["role"], facts["key"], facts["state"], seen, version, facts["refused"] or "",
-    ]  # fmt: skip
+    words = [facts["name"], facts["role"], facts["state"], f"{_when(facts['seen'])[:16]}"]
+    return [*words, facts["version"] or "", facts["refused"] or "", facts["key"]]
 
 
 def _revoked_keys(home: Path) -> set[str]:

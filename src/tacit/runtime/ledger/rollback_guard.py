@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import final
 
-from tacit.errors import InputError, LedgerError
+from tacit.errors import InputError, LedgerError, LedgerInUse
 from tacit.files import PRIVATE, require_private, sync_directory
 from tacit.runtime.ledger.flush import flush_file
 
@@ -129,7 +129,7 @@ class Mark:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise LedgerError(
+            raise LedgerInUse(
                 f"{self._ledger} is in use by {self._holder()}: two agents must never share a ledger. "
                 "Stop that one, or give this agent a ledger of its own."
             ) from None
