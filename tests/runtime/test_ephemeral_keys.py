@@ -337,8 +337,8 @@ KILLED = """
             (folder / file.name).write_bytes(file.read_bytes()) if file.is_file() else None
             (folder / file.name).chmod(0o600) if file.is_file() else None
         (folder / "a0.ledger-wal").unlink(missing_ok=True)
-        if (keys / "sessions" / ".horizon").exists():
-            (keys / "sessions" / ".horizon").unlink()
+        for file in (keys / "sessions").glob(".*"):  # the horizon, and copies of it that a kill left
+            file.unlink()
         for ending in ("ledgers", "sessions"):
             for file in (before / "keys" / "a0" / ending).iterdir():
                 (keys / ending / file.name).write_bytes(file.read_bytes())
