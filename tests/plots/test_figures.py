@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
-from itertools import combinations
+from itertools import combinations, pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import matplotlib as mpl
 import numpy as np
@@ -14,12 +16,12 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 
-from tacit import ClientServer, Distributed, Fading, Graph
+from tacit import ClientServer, Distributed, Fading, Graph, analyze, design
 from tacit.audit import AuditFinding, AuditReport, belief
 from tacit.audit.report import LossCurve
 from tacit.comparison import compare
 from tacit.errors import FileError, ParameterError, StateError
-from tacit.plots import curves, runs, style
+from tacit.plots import curves, runs, show, style
 from tacit.plots.audit import draw_audit
 from tacit.plots.belief import draw_belief
 from tacit.plots.bounds import draw_bounds, draw_tail
@@ -34,6 +36,7 @@ from tacit.plots.series import draw_series
 from tacit.plots.smoothness import draw_smoothness
 from tacit.plots.tradeoff import draw_tradeoff
 from tacit.plots.trajectories import draw_trajectories
+from tacit.simulation import sweep
 
 Q = np.array([0.3, 0.5, 0.9])
 TRADEOFF = curves.Tradeoff(5, 0.8, 10.0, 0.5, Q, 1 / Q, 1 + Q, 3 + Q)
@@ -463,29 +466,102 @@ def test_names_are_moved_apart_and_no_farther_than_needed(values, room):
         assert moved == values
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_no_word_is_cut_off_or_on_another(name):
-    with style.styled():
-        figure = FIGURES[name]()
-        FigureCanvasAgg(figure).draw()
-        page = figure.bbox
-        ticks = {
-            label
-            for axes in figure.axes
-            for axis in (axes.xaxis, axes.yaxis)
-            for label in axis.get_ticklabels()
-        }
-        words = [text for text in figure.findobj(Text) if text not in ticks and text.get_text().strip()]
-        boxes = {text.get_text(): text.get_window_extent() for text in words if text.get_visible()}
-    for words, box in boxes.items():
+def words_of(figure):
+    """Return every text that is seen, with its box; ticks beyond the ends of an axis are not seen."""
+    FigureCanvasAgg(figure).draw()
+    unseen = set()
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        low, high = sorted(axis.get_view_interval())
+        slack = 1e-9 * (high - low)
+        for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+            if not axis.axes.axison or not low - slack <= tick.get_loc() <= high + slack:
+                unseen |= {tick.label1, tick.label2}
+    found = [text for text in figure.findobj(Text) if text not in unseen and text.get_text().strip()]
+    return [(text.get_text(), text.get_window_extent()) for text in found if text.get_visible()]
+
+
+def check_words(figure):
+    """Check that no word is cut off or on another."""
+    boxes, page = words_of(figure), figure.bbox
+    for words, box in boxes:
         assert page.x0 - 1 <= box.x0, words
         assert box.x1 <= page.x1 + 1, words
         assert page.y0 - 1 <= box.y0, words
         assert box.y1 <= page.y1 + 1, words
-    for (one, first), (other, second) in combinations(boxes.items(), 2):
+    for (one, first), (other, second) in combinations(boxes, 2):
         wide = min(first.x1, second.x1) - max(first.x0, second.x0)
         high = min(first.y1, second.y1) - max(first.y0, second.y0)
         assert wide < 2 or high < 2, (one, other)
+
+
+@pytest.mark.parametrize("width", [None, "one-column"])
+@pytest.mark.parametrize("name", FIGURES)
+def test_no_word_is_cut_off_or_on_another(name, width):
+    figure = FIGURES[name](width=width)
+    with style.styled():
+        check_words(figure)
+
+
+ON_GRAPH = analyze(Distributed(Fading(0.8, 1.0, 0.7), Graph.from_name("star:6")), rounds=6, spread=2.0)
+FULL = {
+    "tradeoff": curves.tradeoff,
+    "radius": curves.radius_curves,
+    "smoothness": lambda: curves.smoothness((5, 500)),
+    "closeness": curves.closeness,
+    "chebyshev": lambda: curves.bounds((5, 50, 500)),
+    "tail": curves.tail_curves,
+    "series": curves.series_curves,
+    "compare": lambda: compare("ring:12", range(12), epsilon=1.0, runs=5, rounds=30),
+    "sweep": lambda: made_sweep(mixing=[0.2, 0.5, 0.8], epsilon=[1.0]),
+    "sweep of two": lambda: made_sweep(mixing=[0.2, 0.8], epsilon=[0.1, 1.0]),
+    "design": lambda: design(agents=50, epsilon=1.0, mixing=0.8),
+    "design on a graph": lambda: design(graph="star:6", epsilon=1.0, mixing=0.8, rounds=8, tolerance=9.0),
+    "promise": lambda: ON_GRAPH,
+}
+
+
+def made_sweep(**grid):
+    with TemporaryDirectory() as folder:
+        asked = {"rounds": 5, "runs": 20, "method": "outcome", "path": Path(folder) / "a.jsonl"}
+        return sweep({"agents": [10, 100, 1000], **grid}, **asked)
+
+
+@pytest.mark.parametrize("name", FULL)
+def test_a_figure_of_real_numbers_fits_a_column(name):
+    """With as many curves, rows and ticks as the defaults have."""
+    figure = show(FULL[name](), width="one-column")
+    assert figure.get_figwidth() == 3.5
+    with style.styled():
+        check_words(figure)
+
+
+@pytest.mark.parametrize("name", ["tradeoff", "closeness", "smoothness", "radius"])
+def test_no_word_is_on_a_curve(name):
+    """Names beside the axes or in free places, at one-column width."""
+    figure = show(FULL[name](), width="one-column")
+    with style.styled():
+        boxes = words_of(figure)
+    for axes in figure.axes:
+        for line in axes.get_lines():
+            if len(line.get_xdata()) < 3:
+                continue  # a rule, not a curve
+            points = axes.transData.transform(np.column_stack([line.get_xdata(), line.get_ydata()]))
+            along = np.concatenate([np.linspace(one, two, 20) for one, two in pairwise(points)])
+            for words, box in boxes:
+                inside = (along[:, 0] > box.x0 + 1) & (along[:, 0] < box.x1 - 1)
+                inside &= (along[:, 1] > box.y0 + 1) & (along[:, 1] < box.y1 - 1)
+                assert not inside.any(), words
+
+
+def test_a_promise_about_agents_is_drawn_for_agents():
+    """Not for their average, whose radius is smaller."""
+    axes = show(ON_GRAPH).axes[0]
+    drawn = axes.get_lines()[0].get_ydata()
+    assert drawn[-1] == ON_GRAPH.radius > ON_GRAPH.average_radius
+    assert drawn[0] >= 0.5 * ON_GRAPH.spread  # before the first round nobody knows the others' values
+    assert "agent" in axes.get_title(loc="left")
+    endless = show(analyze(ON_GRAPH.mechanism)).axes[0]
+    assert "average" in endless.get_title(loc="left")
 
 
 def test_long_names_have_as_much_room_in_the_layout_as_in_the_file():

@@ -84,6 +84,16 @@ def test_a_history_is_its_public_messages(history):
     assert str(SECRET) not in history._repr_html_()
 
 
+def test_rows_of_the_same_name_are_told_apart_in_latex():
+    """A design has a radius, and one with one-shot noise to compare with."""
+    lines = tacit.design(agents=50, epsilon=1.0, mixing=0.5).to_latex().splitlines()
+    heads = [k for k, line in enumerate(lines) if line.startswith(r"\multicolumn{3}{l}")]
+    assert [lines[k].split("textit{")[1].split("}")[0] for k in heads][:2] == ["Parameters", "Privacy"]
+    for start, end in zip(heads, [*heads[1:], len(lines)], strict=True):
+        names = [line.split(" & ")[0] for line in lines[start + 1 : end] if " & " in line]
+        assert len(names) == len(set(names))
+
+
 def test_a_graph_is_a_table_of_its_facts_in_latex():
     said = Graph.of("ring:1000").to_latex()
     assert r"\begin{tabular}" in said

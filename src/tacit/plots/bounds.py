@@ -32,7 +32,7 @@ def draw_bounds(data: Closeness, *, ax: Where = None, width: Width = None) -> Fi
         ax.plot(data.sigma, data.linear, color=hues[1 % len(hues)], linestyle=DASHES[1])
         ax.axhline(data.one_shot, color=hues[2 % len(hues)], linestyle=DASHES[3])
         ax.axhline(1, color=INK)
-        ax.axhspan(0.5, 1, color=GREY, alpha=0.15, lw=0)
+        ax.axhspan(0.3, 1, color=GREY, alpha=0.15, lw=0)
         for sigma, times in zip(data.sigma, data.motion, strict=True):
             if sigma in _NAMED:
                 ax.plot(sigma, times, "o", color=hues[0], ms=4)
@@ -43,17 +43,16 @@ def draw_bounds(data: Closeness, *, ax: Where = None, width: Width = None) -> Fi
             hues[0], offset=(8, 3), va="bottom",
         )  # fmt: skip
         linear = "best linear estimate\nfrom the same messages"
-        low = int(np.argmin(np.abs(data.sigma - 0.4)))
+        low = int(np.argmin(np.abs(data.sigma - 0.45)))
         label_line(
-            ax, float(data.sigma[low]), data.linear[low], linear, hues[1 % len(hues)], offset=(-8, -2),
-            ha="right", va="top",
+            ax, 0.03, 0.9 * data.linear[low], linear, hues[1 % len(hues)], offset=(0, 0), va="top",
         )  # fmt: skip
         label_line(ax, 0.03, data.one_shot, "one-shot noise", hues[2 % len(hues)], offset=(0, -8))
         label_line(ax, 0.03, 1, "least possible: no private protocol is below", INK, offset=(0, -8))
         ax.set_yscale("log")
         plain_log(ax.yaxis)
         ax.set_xlim(0, 1)
-        ax.set_ylim(0.6, 1.15 * float(data.motion.max()))
+        ax.set_ylim(0.4, 1.7 * float(data.motion.max()))
         ax.grid(axis="y")
         ax.set_xlabel("mixing σ: how far an agent moves towards the feedback per round")
         ax.set_ylabel("variance, divided by the least possible")

@@ -142,19 +142,23 @@ def _write(ax: Axes, x: float, y: float, text: str) -> None:
 
 def _name(sheet: Panels, groups: Sequence[Group], places: Sequence[float], heads: dict[str, float]) -> None:
     """Name each row on the left, below the heading of its kind."""
-    for place, ax in enumerate(sheet.axes):
+    for panel, ax in enumerate(sheet.axes):
         ax.set_ylim(places[-1] - 0.7, 0.25)
         ax.tick_params(axis="y", length=0)
         ax.spines["left"].set_visible(False)
         ax.axvline(0, color=GREY, lw=0.8)
         for kind, y in heads.items():
-            if place == 0 or sheet.stacked:
+            if panel == 0 or sheet.stacked:
                 colour, words = _KINDS[kind]
-                ax.text(
-                    0, y, f"  {words}", va="center", color=colour, fontweight="bold", fontsize=text_size(8.5)
-                )
+                # Below each other the panels are narrow, and a heading needs the whole width.
+                place = (0.02, "figure fraction") if sheet.stacked else (0.0, "data")
+                ax.annotate(
+                    words if sheet.stacked else f"  {words}", (place[0], y), xycoords=(place[1], "data"),
+                    va="center", color=colour, fontweight="bold", fontsize=text_size(8.5),
+                    annotation_clip=False,
+                ).set_in_layout(not sheet.stacked)  # fmt: skip
         ax.set_yticks(list(places), [_title(group) for group in groups])
-        if place and not sheet.stacked:
+        if panel and not sheet.stacked:
             ax.tick_params(axis="y", labelleft=False)
 
 

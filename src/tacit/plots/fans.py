@@ -35,20 +35,20 @@ def fan(mechanism: Mechanism, rounds: int, failure_probability: Sequence[float] 
     probabilities = tuple(sorted(set(map(float, failure_probability)), reverse=True))
     deviation = np.sqrt([accuracy.variance(mechanism, t) for t in range(rounds + 1)])
     limit = accuracy.variance(mechanism) ** 0.5
-    knots = [t for t in _knots(rounds) if deviation[t] < limit * (1 - _SETTLED)]
+    places = [t for t in knots(rounds) if deviation[t] < limit * (1 - _SETTLED)]
     ratios = [
-        [accuracy.radius(mechanism, b, t) / deviation[t] for t in knots]
+        [accuracy.radius(mechanism, b, t) / deviation[t] for t in places]
         + [accuracy.radius(mechanism, b) / limit]
         for b in probabilities
     ]
-    settled = max([0, *knots]) + 1  # radii that are not computed are near the limit
+    settled = max([0, *places]) + 1  # radii that are not computed are near the limit
     # The ratio approaches its limit about like 1/t, so interpolate in 1/t.
-    along, at = -1 / np.maximum(np.arange(rounds + 1), 0.5), -1 / np.array([*knots, settled])
+    along, at = -1 / np.maximum(np.arange(rounds + 1), 0.5), -1 / np.array([*places, settled])
     rows = [deviation * np.interp(along, at, row) for row in ratios]
     return Fan(probabilities, np.array(rows))
 
 
-def _knots(rounds: int) -> list[int]:
+def knots(rounds: int) -> list[int]:
     """1, 2, 3, 5, 8, … and the last round: where the radius is computed."""
     knots, following = [1], 2
     while following < rounds:

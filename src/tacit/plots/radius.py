@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from tacit.plots.curves import RadiusCurves
 from tacit.plots.sheets import Where, Width, panels
-from tacit.plots.style import GREY, INK, colours, counted, label_line, plain_log, text_size
+from tacit.plots.style import INK, colours, counted, label_line, plain_log, text_size
 
 
 def draw_radius(data: RadiusCurves, *, ax: Where = None, width: Width = None) -> Figure:
@@ -22,6 +22,7 @@ def draw_radius(data: RadiusCurves, *, ax: Where = None, width: Width = None) ->
             ax.loglog(data.epsilon, one_shot, color=colour, linestyle=(0, (1, 1.2)), lw=1.3)
             middle = (fading[-1] * one_shot[-1]) ** 0.5
             label_line(ax, data.epsilon[-1], middle, counted(agents, "agent"), colour)
+        ax.set_ylim(bottom=float(data.one_shot.min()) / 20)  # room for the legend
         ax.grid(which="major")
         plain_log(ax.xaxis, subs=(1,))
         plain_log(ax.yaxis, subs=(1,))
@@ -30,9 +31,6 @@ def draw_radius(data: RadiusCurves, *, ax: Where = None, width: Width = None) ->
         ax.set_title("Half the ε doubles the radius, four times the agents halve it")
         lines = [Line2D([], [], color=INK), Line2D([], [], color=INK, linestyle=(0, (1, 1.2)), lw=1.3)]
         names = [f"best fading noise, mixing σ = {data.sigma:g}", "one-shot noise"]
-        ax.legend(lines, names, loc="upper right", fontsize=text_size(8.5))
-        ax.text(
-            0.02, 0.03, f"missed with probability {data.failure_probability:g}", transform=ax.transAxes,
-            color=GREY, fontsize=text_size(8.5),
-        )  # fmt: skip
+        ax.legend(lines, names, loc="lower left", fontsize=text_size(8.5))
+        sheet.caption(f"radius missed with probability {data.failure_probability:g}")
     return sheet.figure

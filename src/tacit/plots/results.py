@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from tacit.errors import ParameterError
-from tacit.plots.fans import fan
+from tacit.plots.fans import fan, knots
 from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import (
     BLUE,
@@ -29,6 +29,7 @@ from tacit.plots.style import (
 from tacit.rounding import shown_up
 from tacit.simulation.series import SeriesRuns
 from tacit.theory.answers import Design
+from tacit.theory.endings import ending
 from tacit.theory.promise import Promise
 
 if TYPE_CHECKING:
@@ -41,34 +42,45 @@ _SETTLED = 0.995
 
 
 def draw_promise(made: Promise | Design, *, ax: Where = None, width: Width = None) -> Figure:
-    """Draw how far off the average of the states may be after each round.
+    """Draw how far off the agents may be after each round.
 
-    For a design, the same with one-shot noise is drawn too.
+    For an endless run, it is the average of their states. For a design, the same with one-shot noise is
+    drawn too.
     """
     promise = made.promise if isinstance(made, Design) else made
     rounds = min(max(promise.rounds, 2), _MOST_ROUNDS)
     b = promise.failure_probability
-    curves = {"average of all states": fan(promise.mechanism, rounds, (b,)).radius[0]}
+    every = promise.horizon is not None  # then the promise is about every agent's state
+    drawn = {"every agent" if every else "average": promise.mechanism}
     if isinstance(made, Design):
-        curves["with one-shot noise"] = fan(made.baseline.mechanism, rounds, (b,)).radius[0]
-    settled = max(int(np.argmax(row >= _SETTLED * row[-1])) for row in curves.values())
-    rounds = min(rounds, max(10, 2 * settled))  # the rest would be flat
-    curves = {name: row[: rounds + 1] for name, row in curves.items()}
-    t = np.arange(rounds + 1)
+        drawn["with one-shot noise"] = made.baseline.mechanism
+    if every:
+        t = np.array([0, *knots(rounds)])
+        curves = {
+            name: np.array([ending(mechanism, b, int(at), promise.spread).radius for at in t])
+            for name, mechanism in drawn.items()
+        }
+    else:
+        curves = {name: fan(mechanism, rounds, (b,)).radius[0] for name, mechanism in drawn.items()}
+        settled = max(int(np.argmax(row >= _SETTLED * row[-1])) for row in curves.values())
+        rounds = min(rounds, max(10, 2 * settled))  # the rest would be flat
+        curves = {name: row[: rounds + 1] for name, row in curves.items()}
+        t = np.arange(rounds + 1)
     with panels(6.4, 4.0, ax=ax, wanted=width) as sheet:
         ax, hues = sheet.ax, colours()
         top = max(float(row.max()) for row in curves.values())
-        places = spread_labels([float(row[-1]) for row in curves.values()], label_room(ax) * 1.15 * top)
+        places = spread_labels([float(row[-1]) for row in curves.values()], label_room(ax, 2.8) * 1.15 * top)
         for k, ((name, row), place) in enumerate(zip(curves.items(), places, strict=True)):
             ax.plot(t, row, color=hues[k % len(hues)], linestyle=DASHES[k])
-            label_line(ax, rounds, place, f"{name}: {shown_up(float(row[-1]), 3)}", hues[k % len(hues)])
+            label_line(ax, rounds, place, f"{name}\n{shown_up(float(row[-1]), 3)}", hues[k % len(hues)])
         ax.set_xlim(0, rounds)
         ax.set_ylim(0, 1.15 * top)
         ax.grid(axis="y")
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         ax.set_xlabel("round")
         ax.set_ylabel("radius, in units of the values")
-        ax.set_title(f"Within this of the target in {100 * (1 - b):.4g}% of runs")
+        whose = "Every agent is" if every else "The average of all states is"
+        ax.set_title(f"{whose} within this of the target in {100 * (1 - b):.4g}% of runs")
         sheet.caption(
             f"{counted(promise.mechanism.n, 'agent')}, ε = {shown_up(promise.epsilon, 4)} per unit, "
             f"loss {shown_up(promise.loss, 4)}; target: {promise.target} average".replace(
@@ -144,13 +156,15 @@ def draw_sweep(found: xr.Dataset, *, ax: Where = None, width: Width = None) -> F
         rows = [promised.isel(curve=k).to_numpy() for k in range(measured.sizes["curve"])]
         finite = np.concatenate(rows)
         height = float(np.ptp(np.log(finite[np.isfinite(finite)]))) or 1.0
-        places = spread_labels([float(np.log(row[-1])) for row in rows], label_room(ax) * height)
+        places = spread_labels(
+            [float(np.log(row[-1])) for row in rows], label_room(ax, max(len(others), 1)) * height
+        )
         for k, (row, place) in enumerate(zip(rows, places, strict=True)):
             colour = hues[k % len(hues)]
             ax.plot(x, row, color=colour, linestyle=DASHES[k])
             dots = measured.isel(curve=k).to_numpy()
             ax.plot(x, dots, MARKERS[k], color=colour, mfc="white", ms=5)
-            name = ", ".join(f"{other} {measured[other].to_numpy()[k]}" for other in others) or "promised"
+            name = ",\n".join(f"{other} {measured[other].to_numpy()[k]}" for other in others) or "promised"
             label_line(ax, x[-1], float(np.exp(place)), name, colour, offset=(8, 0))
         ax.set_yscale("log")
         if x[0] > 0 and x[-1] >= 20 * x[0]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -104,6 +105,7 @@ def panels(
         found = Panels(figure, list(np.atleast_1d(made)), own=True, stacked=stacked)
         yield found
         _wrap_texts(found)
+        _thin_ticks(found)
 
 
 def width_in_inches(width: Width) -> float | None:
@@ -163,6 +165,24 @@ def _wrap_texts(made: Panels) -> None:
         _wrap(ax.yaxis.label, up * box.height + 2 * _GAP)
     if figure.get_suptitle():
         _wrap(figure._suptitle, across - _GAP)  # type: ignore[attr-defined]
+
+
+def _thin_ticks(made: Panels) -> None:
+    """Leave out numbers below an axis that would touch the one before."""
+    made.figure.draw_without_rendering()
+    for ax in made.axes:
+        low, high = sorted(ax.get_xlim())
+        places, names, end = [], [], -math.inf
+        for tick in sorted(ax.xaxis.get_major_ticks(), key=lambda tick: tick.label1.get_window_extent().x0):
+            box, name = tick.label1.get_window_extent(), tick.label1.get_text()
+            if not (name and tick.label1.get_visible() and low <= tick.get_loc() <= high):
+                continue
+            places.append(tick.get_loc())
+            names.append(name if box.x0 > end + 2 else "")
+            end = box.x1 if names[-1] else end
+        if "" in names:
+            ax.set_xticks(places, names)
+            ax.set_xlim(ax.get_xlim())
 
 
 def _wrap(text: Text, room: float) -> None:

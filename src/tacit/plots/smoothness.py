@@ -27,14 +27,17 @@ def draw_smoothness(data: Smoothness, *, ax: Where = None, width: Width = None) 
         ax.set_yscale("log")
         plain_log(ax.yaxis)
         ax.set_xlim(0, 1)
-        ax.set_ylim(bottom=0.8)
+        ax.set_ylim(0.65, 1.5 * float(max(data.radius.max(), data.deviation.max())))
         ax.grid(axis="y")
         ax.set_xlabel("mixing σ: how far an agent moves towards the feedback per round")
         ax.set_ylabel("radius, divided by that of one-shot noise")
         ax.set_title("The slower agents move, the more fresh noise in every round costs")
         ax.legend(loc="upper right", fontsize=text_size(8.5))
         b = data.failure_probability
-        sheet.caption(f"best noise and decay for each σ; radius missed with probability {b:g}")
+        sheet.caption(
+            f"best noise and decay for each σ; radius missed with probability {b:g}; "
+            "the deviation’s ratio is the same for any number of agents"
+        )
     return sheet.figure
 
 
@@ -46,7 +49,7 @@ def _closed_form(ax: Axes, data: Smoothness) -> None:
     dots = np.isin(data.sigma, _DOTS)
     ax.plot(
         data.sigma[dots], data.deviation[dots], "o", color=INK, ms=4, mfc="white",
-        label="standard deviation, any number of agents",
+        label="standard deviation",
     )  # fmt: skip
     for sigma, price in zip(data.sigma, data.deviation, strict=True):
         if sigma in _NAMED:

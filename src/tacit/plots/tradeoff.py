@@ -40,8 +40,8 @@ def _privacy(ax: Axes, data: Tradeoff) -> None:
     ax.set_ylabel("ε, per unit of adjacency")
     ax.set_title("Privacy: the slower the decay, the smaller ε …")
     ax.annotate(
-        "q ≤ 1 − σ:\nno finite ε", (1 - data.sigma, 0.94), xycoords=("data", "axes fraction"),
-        xytext=(-5, 0), textcoords="offset points", ha="right", va="top", fontsize=text_size(8), color=GREY,
+        "grey, q ≤ 1 − σ: no finite ε", (1 - data.sigma, 0.94), xycoords=("data", "axes fraction"),
+        xytext=(14, 0), textcoords="offset points", va="top", fontsize=text_size(8), color=GREY,
     )  # fmt: skip
 
 

@@ -76,9 +76,19 @@ def latex(summary: Summary | Grid) -> str:
     def line(cells: list[str]) -> str:
         return " & ".join(cell.translate(_LATEX) for cell in cells) + r" \\"
 
+    def heading(name: str) -> str:
+        return rf"\multicolumn{{{len(columns)}}}{{l}}{{\textit{{{name.translate(_LATEX)}}}}} \\"
+
+    lines = [line(row) for row in rows]
+    if isinstance(summary, Summary):
+        # Rows of two sections may have the same name, like the radius of the design and of one-shot noise.
+        lines, rest = [], iter(lines)
+        for name, section in summary.sections.items():
+            lines += [heading(name)] if name and section else []
+            lines += [next(rest) for _ in section]
     widths = "l" * (len(columns) - 1) + (r"p{0.5\linewidth}" if len(columns) == 3 else "l")
     table = [
-        rf"\begin{{tabular}}{{{widths}}}", r"\hline", line(columns), r"\hline", *map(line, rows), r"\hline",
+        rf"\begin{{tabular}}{{{widths}}}", r"\hline", line(columns), r"\hline", *lines, r"\hline",
         r"\end{tabular}",
     ]  # fmt: skip
     paragraphs = [summary.title.translate(_LATEX), "\n".join(table)]
