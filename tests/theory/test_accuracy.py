@@ -1,6 +1,7 @@
 """Target, variance and radii against moments and sampling."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import ParameterError, RecordTooLarge
 from tacit.theory import accuracy
+from tacit.theory.promise import analyze
 
 STAR = Graph.from_edges([(0, 1), (0, 2), (0, 3)])
 SIGMAS = np.array([0.9, 0.5, 0.6, 0.7])
@@ -168,3 +170,28 @@ def test_bad_requests_are_refused():
         accuracy.radius(mechanism, 0.1, 5, agent=1)
     with pytest.raises(RecordTooLarge, match="agents × rounds of at most"):
         accuracy.radius(mechanism, 0.1, 10**8, agent=1, spread=1.0)
+
+
+@pytest.mark.parametrize("c", [1e-300, 1e-200, 1e-155, 1e155, 1e300])
+@pytest.mark.parametrize("law", [OneShot(0.5, 1.0), Fading(0.5, 1.0, 0.8)])
+@pytest.mark.parametrize("rounds", [None, 3])
+def test_accuracy_is_proportional_to_any_noise(law, c, rounds):
+    """The square of the noise may be too small or too large for a number."""
+    one = analyze(ClientServer(law, agents=10), rounds=rounds, spread=1.0)
+    made = analyze(ClientServer(replace(law, c=c), agents=10), rounds=rounds, spread=c, adjacency=c)
+    for name in ("radius", "average_radius", "chebyshev_radius"):
+        assert getattr(made, name) / c == pytest.approx(getattr(one, name), rel=1e-9)
+    assert made.variance > 0
+    assert made.rounds == one.rounds
+
+
+def test_noise_that_is_tiny_beside_the_spread():
+    certain = analyze(ClientServer(OneShot(0.5, 1e-9), agents=10), rounds=3, spread=1.0).radius
+    made = analyze(ClientServer(OneShot(0.5, 1e-200), agents=10), rounds=3, spread=1.0)
+    assert 0.9 / 8 <= made.radius <= certain
+
+
+def test_values_that_are_all_equal_agree_from_the_start():
+    made = analyze(ClientServer(OneShot(0.5, 1.0), agents=10), spread=0)
+    assert made.rounds == 0
+    assert analyze(ClientServer(OneShot(0.5, 1.0), agents=10), spread=0, rounds=2).disagreement == 0

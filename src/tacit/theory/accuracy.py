@@ -83,7 +83,8 @@ def chebyshev_radius(mechanism: Mechanism, failure_probability: float, rounds: i
 
     The last line of the paper's proof has an N too many: docs/paper/errata.md.
     """
-    return _up(math.sqrt(variance(mechanism, rounds) / require_probability(failure_probability)))
+    b = require_probability(failure_probability)
+    return _up(deviation(mechanism, rounds).deviation / math.sqrt(b))
 
 
 def radius(

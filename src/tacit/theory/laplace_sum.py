@@ -43,6 +43,10 @@ _EPS = float(np.finfo(np.float64).eps)
 _SLACK = 1.01  # for products of errors, and for the rounding of the error bounds themselves
 
 
+_EXTREME = 300  # scales outside 2^±this are divided by a power of two first
+_FAR = 1e30  # offsets this many scales away are added without the exact law
+
+
 class Bounds(NamedTuple):
     """Two numbers that enclose the true one."""
 
@@ -61,6 +65,20 @@ class _Parts(NamedTuple):
     counts: FloatArray
     largest: float
     series: FloatArray
+
+
+def _ldexp(value: float, exponent: int) -> float:
+    """Return value·2^exponent; infinite if it is too large for a number."""
+    try:
+        return math.ldexp(value, exponent)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def _ldexp_up(value: float, exponent: int) -> float:
+    """Return value·2^exponent for a positive value, and never less."""
+    found = _ldexp(value, exponent)
+    return found if found >= 2.0**-1000 else math.nextafter(found, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,14 +102,41 @@ class LaplaceSum:
     _cache: dict[bytes, _Parts] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
+    def _unit(self) -> tuple[LaplaceSum, int] | None:
+        """Return the sum divided by 2^e, and e, if its scales are extreme.
+
+        Otherwise None. Squares of extreme scales would underflow or overflow. V is linear in its scales, and
+        dividing by a power of two is exact.
+        """
+        largest = float(np.max(self.scale, initial=0.0))
+        exponent = math.frexp(largest)[1]
+        if largest == 0 or abs(exponent) <= _EXTREME:
+            return None
+        return LaplaceSum(np.ldexp(self.scale, -exponent), self.ratio, self.count, self.rounds), exponent
+
+    @cached_property
+    def deviation(self) -> float:
+        """The standard deviation of V."""
+        if self._unit is None:
+            return math.sqrt(self.variance)
+        unit, exponent = self._unit
+        return _ldexp_up(math.sqrt(unit.variance), exponent)
+
+    @cached_property
     def variance(self) -> float:
-        """Var V = 2 Σ_k w_k²."""
+        """Var V = 2 Σ_k w_k²; the least positive number if it is too small for one."""
+        if self._unit is not None:
+            unit, exponent = self._unit
+            return _ldexp_up(unit.variance, 2 * exponent)
         return float(2 * np.sum(self.count * self.scale**2 * self._geometric(2, np.zeros(1))))
 
     def tail(self, r: float) -> Bounds:
         """P(V > r), enclosed."""
         if self.variance == 0:
             return Bounds(float(r < 0), float(r < 0))
+        if self._unit is not None:
+            unit, exponent = self._unit
+            return unit.tail(_ldexp(r, -exponent))
         if r < 0:  # use the symmetry of V: far below 0 the line integral would overflow
             above = self.tail(-r)
             return Bounds(1 - above.high, 1 - above.low)
@@ -131,6 +176,15 @@ class LaplaceSum:
         require_probability(probability)
         if self.variance == 0:
             return Bounds(near, near)
+        if self._unit is not None:
+            unit, exponent = self._unit
+            ends = _ldexp(near, -exponent), _ldexp(far, -exponent)
+            if max(map(abs, ends)) > _FAR:  # the noise is smaller than the rounding of `near`
+                return Bounds(
+                    0.0, math.nextafter(near + _ldexp_up(unit._chernoff(probability / 2), exponent), math.inf)
+                )
+            low, high = unit._solve(probability, *ends)
+            return Bounds(_ldexp(low, exponent), _ldexp_up(high, exponent))
         # An upper end by Chernoff's bound, and a lower end: V is above 0 with probability 1/2. The line
         # integral would overflow much further below `near`.
         ceiling = near + self._chernoff(probability / 2)

@@ -365,7 +365,8 @@ def scope(
         adjacency = 1.0 if span is None else diameter(*span, components)
     if spread is None:
         spread = adjacency if span is None else span[1] - span[0]
-    return Scope(adjacency, spread, spread / 1000 if tolerance is None else tolerance)
+    # Values that are all equal agree from the start, within any tolerance.
+    return Scope(adjacency, spread, (spread or adjacency) / 1000 if tolerance is None else tolerance)
 
 
 def diameter(low: float, high: float, components: int) -> float:

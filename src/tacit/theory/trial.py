@@ -13,7 +13,7 @@ from tacit.errors import ParameterError
 from tacit.graph import Graph
 from tacit.law import Fading, Law, OneShot
 from tacit.mechanism import Mechanism
-from tacit.rounding import shown_up
+from tacit.rounding import product_up, shown_up
 from tacit.theory import accuracy, convergence, every_agent
 from tacit.theory.agreement import apart
 from tacit.theory.endings import Ending, ending, failure, shares
@@ -75,11 +75,13 @@ class Trial:
                 raise ParameterError(f"a design finds the best {word}: leave it out.", word)
         question.own_parameters()  # refuses those that the law does not have
         epsilon = question.epsilon
+        if question.loss is not None:
+            epsilon = epsilon_within(question.loss, question.scope.adjacency)
         return cls(
             question=question,
             law=usual_laws(question)[0] if law is None else law,
             agents=question.agents,
-            epsilon=epsilon if question.loss is None else question.loss / question.scope.adjacency,
+            epsilon=epsilon,
             radius=question.radius,
             failure_probability=question.failure_probability,
             rounds=question.rounds,
@@ -260,6 +262,17 @@ class Rough(NamedTuple):
     noise: float
     apart: float
     apart_by_noise: float
+
+
+def epsilon_within(loss: float, adjacency: float) -> float:
+    """Return the largest ε with ε × adjacency, rounded up, of at most the loss.
+
+    The quotient can be too large: 10 × 0.1, rounded up, is above 1.
+    """
+    epsilon = loss / adjacency
+    while product_up(epsilon, adjacency) > loss:
+        epsilon = math.nextafter(epsilon, 0.0)
+    return epsilon
 
 
 def usual_laws(question: Question) -> tuple[type[Law], ...]:
