@@ -23,7 +23,6 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, final
 
 from tacit.arguments import flag, inside_unit, number, shown, whole
-from tacit.arrays import by_label, is_labelled
 from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -193,8 +192,10 @@ class Question:
     def __post_init__(self) -> None:
         for own in fields(self):
             value = getattr(self, own.name)
-            if is_labelled(value) and asked(own.name).kind == "per agent":
-                value = by_label(value, self._names(), own.name)
+            if value is not None and asked(own.name).kind == "per agent":
+                from tacit.arrays import by_label, is_labelled  # has numpy
+
+                value = by_label(value, self._names(), own.name) if is_labelled(value) else value
             if value is not None:
                 object.__setattr__(self, own.name, KINDS[asked(own.name).kind](own.name, value))
         self._exclude("agents", "graph", "a number of agents (around a server) or a graph (without one)")
