@@ -35,7 +35,7 @@ def per_agent_columns(values: FloatArray, ndim: int) -> FloatArray:
 
 
 class ByValue:
-    """Equal if of the same class with equal fields; arrays are compared by value.
+    """Equal if of the same class with equal fields; arrays by value.
 
     For frozen dataclasses with ``eq=False``, whose own comparison would fail on arrays.
     """
@@ -59,7 +59,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _hashed(value: Any) -> int:
-    """Arrays count by their shape: a hash must be cheap, and equal values need equal ones."""
+    """Hash a field; arrays count by their shape, because it must be cheap."""
     if isinstance(value, np.ndarray):
         return hash(value.shape)
     try:
@@ -75,7 +75,7 @@ def is_labelled(given: object) -> bool:
 
 
 def by_label(given: Any, labels: Sequence[Hashable], what: str = "values") -> Any:
-    """Return labelled numbers in the order of `labels`, anything else as it is.
+    """Return labelled numbers in the order of `labels`, others as they are.
 
     There must be one entry for each label and no other. Errors show labels, never a value.
     """

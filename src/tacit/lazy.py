@@ -11,7 +11,7 @@ from importlib import import_module
 
 
 def modules(package: str, names: tuple[str, ...]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` for a package whose public part is some of its modules."""
+    """Return ``__getattr__`` and ``__dir__`` for a package of modules."""
 
     def load(name: str) -> object:
         if name not in names:

@@ -7,7 +7,7 @@ import pytest
 
 from tacit import ClientServer, Fading
 from tacit.audit import Deployed, Simulated, examine
-from tacit.audit.bits import bits, bits_of, fair_bits
+from tacit.audit.bits import bits_of, every_bit, fair_bits
 from tacit.audit.broken_mechanisms import planted
 from tacit.audit.residual import join, noise_of
 
@@ -56,7 +56,7 @@ def whole_noise(change):
 
 
 def oddest(noise):
-    return min(bits(noise), key=lambda oddity: oddity.p_value)
+    return min(every_bit(noise), key=lambda oddity: oddity.p_value)
 
 
 def test_messages_in_whole_numbers():

@@ -435,3 +435,11 @@ def test_folders_that_cannot_be_examined_are_refused(tmp_path):
     write_folder(tmp_path / "two" / "third", Simulated(SERVER)([1, 2, 3.0], 2, 1, 1))
     with pytest.raises(FileError, match="two folders"):
         examine_folder(tmp_path / "two")
+
+
+@pytest.mark.parametrize("law", [Fading(0.5, 1.0, 0.8), OneShot(0.5, 1.0)])
+@pytest.mark.parametrize("place", ["server", "graph"])
+def test_a_session_of_one_round_can_be_audited(law, place):
+    """The design for one number around a server has one round."""
+    mechanism = ClientServer(law, agents=3) if place == "server" else Distributed(law, "ring:3")
+    assert examine(mechanism, rounds=1, transcripts=2000, seed=5).passed

@@ -1,4 +1,4 @@
-"""Every bit of a message is a fair coin, and so is every digit of its noise.
+"""Bits of messages are fair coins, and so are the digits of their noise.
 
 A leak can be in any single bit. On a lattice, the low bits of a message are nearly fair coins, whatever the
 state is. High bits are not, but their probability is known. The auditor turns them into fair coins: it
@@ -68,7 +68,7 @@ class _Worst:
             yield Oddity(test, self.place, min(1.0, self.asked * self.p), self.seen)
 
 
-def bits(noise: Noise) -> Iterator[Oddity]:
+def every_bit(noise: Noise) -> Iterator[Oddity]:
     """Test that each bit of messages and draws is a fair coin.
 
     Each agent is tested from each start alone and from both together: a bit that tells the start is constant
@@ -127,13 +127,13 @@ def digits(noise: Noise) -> Iterator[Oddity]:
 
 
 def bits_of(numbers: IntArray, width: int) -> npt.NDArray[np.uint8]:
-    """Return the lowest bits of whole numbers, the lowest first, in a last axis."""
+    """Return the bits of whole numbers in a last axis, the lowest first."""
     data = np.ascontiguousarray(numbers, dtype="<i8")[..., None].view(np.uint8)
     return np.unpackbits(data, axis=-1, count=width, bitorder="little")
 
 
 def bits_above(step: float) -> int:
-    """How many bits of a number are random, if its step is this part of the noise."""
+    """How many bits are random, if a step is this part of the noise."""
     return min(_MOST_BITS, max(1, _BEYOND + math.ceil(-math.log2(step)))) if step > 0 else 1
 
 

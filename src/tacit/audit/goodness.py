@@ -20,7 +20,7 @@ from scipy.special import gammainc, gammaincc, gammaln
 from scipy.stats import binom, chi2
 
 from tacit.arrays import FloatArray, IntArray
-from tacit.audit.bits import bits, digits
+from tacit.audit.bits import digits, every_bit
 from tacit.audit.oddity import Oddity
 from tacit.audit.residual import TOLERANCE, Noise
 
@@ -51,7 +51,7 @@ def oddities(noise: Noise) -> Iterator[Oddity]:
     yield from missing(noise)
     yield from predictable(noise)
     yield from dependence(noise)
-    yield from bits(noise)
+    yield from every_bit(noise)
     yield from digits(noise)
     yield from grain(noise)
     yield from distinct(noise)

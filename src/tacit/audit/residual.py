@@ -182,7 +182,7 @@ def _of_agent(
 def _pulls(view: AgentHistory, path: FloatArray) -> FloatArray:
     """The direction of each update, aligned with the message after it."""
     pull = np.full(path.shape, np.nan)
-    heard = view.y[:, view.rounds_of[:-1]].reshape(len(path), path.shape[1] - 1, -1)
+    heard = view.y[:, view.rounds_of[:-1]].reshape(len(path), path.shape[1] - 1, path.shape[2])
     moved = (np.diff(view.update, axis=1) > 0)[..., None]
     pull[:, 1:] = np.where(moved, heard - path[:, :-1], np.nan)
     return pull

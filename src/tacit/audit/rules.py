@@ -74,12 +74,13 @@ def _shadow(views: list[AgentHistory]) -> AuditFinding:
     off = 0
     for view in views:
         tail = (1,) * (view.x.ndim - 2)
-        moved = (np.diff(view.update, axis=1) > 0).reshape(-1, view.x.shape[1] - 1, *tail)
+        risen = np.diff(view.update, axis=1) > 0
+        moved = risen.reshape(risen.shape + tail)
         heard = view.y[:, view.rounds_of[:-1]]
         expected = np.where(moved, (1 - view.sigma) * view.x[:, :-1] + view.sigma * heard, view.x[:, :-1])
         size = _ROUNDING * (1 + np.max(np.abs(view.x)))
         both = view.said[:, 1:] & view.said[:, :-1]
-        later = (both & (view.update[:, 1:] > 0)).reshape(len(both), -1, *tail)
+        later = (both & (view.update[:, 1:] > 0)).reshape(both.shape + tail)
         off += int(np.sum((np.abs(view.x[:, 1:] - expected) > size) & later))
     detail = (
         f"{off:,} messages do not follow from earlier ones"

@@ -355,7 +355,7 @@ def run_session(
 
 
 def _expected(store: HubStore, order: SessionOrder, *, at_once: bool) -> int:
-    """Return how many agents will take part, as far as the hub knows; 0 if not.
+    """Return how many agents will take part; 0 if the hub does not know.
 
     The hub looks again at those who are there when a session begins.
     """
@@ -424,7 +424,7 @@ def _tell_result(found: SessionReport, as_json: bool) -> None:
 
 
 def leave_unfinished(what: str, why: str) -> NoReturn:
-    """Say why there is no result; 2 if nothing was tried, because it is useless."""
+    """Say why there is no result; exit with 2 if nothing was tried."""
     from tacit.theory.advice import ANYWAY
 
     code = running.UNUSABLE if why.endswith(ANYWAY) else running.UNFINISHED

@@ -140,7 +140,7 @@ class Mechanism(ByValue, ABC):
         return range(self.n)
 
     def states(self, values: ValuesLike, what: str = "values") -> FloatArray:
-        """Return one number or vector per agent, as float64 and in the agents' order.
+        """Return one number or vector per agent, in the agents' order.
 
         A mapping or a Series is taken by the agents' names, anything else by position. Errors never show a
         value.

@@ -145,7 +145,10 @@ def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
 
 
 def _inputs(setup: Setup) -> dict[str, Any]:
-    """Say which values and which graph were simulated: hashes, and the edges of a graph of usual size."""
+    """Say which values and graph were simulated: hashes, and the edges.
+
+    Very large graphs have only their hash.
+    """
     made = {"values_sha256": hashlib.sha256(setup.values.tobytes()).hexdigest()}
     if isinstance(setup.mechanism, Distributed):
         graph = setup.mechanism.graph

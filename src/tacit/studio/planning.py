@@ -66,7 +66,7 @@ class TradeoffCurve:
     certain: float = 0.0
 
     def radii(self, loss: FloatArray) -> dict[str, FloatArray]:
-        """Return the radii at each loss, one-shot noise's if the design is another."""
+        """Return the radii at each loss, and those of one-shot noise."""
         once = {} if self.one_shot == self.designed else {"one-shot": self.certain + self.one_shot / loss}
         return {
             "this design": self.certain + self.designed / loss,

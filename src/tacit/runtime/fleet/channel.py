@@ -31,7 +31,7 @@ class Trunk(Protocol):
         ...
 
     def marked(self, frame: bytes) -> bytes:
-        """Return a frame as it leaves, with the mark of the own ledger where it is news."""
+        """Return a frame as it leaves, with the ledger's mark where it is news."""
         ...
 
     @property

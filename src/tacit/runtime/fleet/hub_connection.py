@@ -138,7 +138,7 @@ class HubConnection:
             self.send(ChannelClosed(channel.session.id))
 
     def marked(self, frame: bytes) -> bytes:
-        """Return a frame as it leaves, with the ledger's mark unless the hub has it.
+        """Return a frame as it leaves, with the ledger's mark where it is news.
 
         The records of a frame are on the disk before it is sent. So the mark that goes with it includes them,
         and whoever has the message also knows that an older ledger lacks it.

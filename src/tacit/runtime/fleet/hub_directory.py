@@ -90,7 +90,7 @@ def move_hub(
 
 
 def _listening(address: str, listen: str | None) -> str:
-    """Return where a hub of this address listens: at all addresses unless told.
+    """Return where a hub of this address listens, unless told.
 
     Members reach one with a loopback address from this machine alone, so nobody else does.
     """

@@ -1,4 +1,4 @@
-"""The marks of members' ledgers that a hub has seen, to detect a restored one.
+"""Marks of members' ledgers at a hub, to detect a restored one.
 
 A member whose disk was put back has an old ledger, and everything on that disk agrees with it. It would spend
 its cap a second time, and draw new noise for messages that it has sent. Only someone elsewhere can tell, and
@@ -93,7 +93,7 @@ class MarkStore:
 
 @final
 class MarkedFrames:
-    """Hands on frames of members once the marks that came with them are stored.
+    """Hands on frames of members once the marks with them are stored.
 
     Whoever acts on a message has saved it, and the mark that it came with was saved before. Many members
     share one write. What a member sends meanwhile waits behind, so that nothing overtakes.

@@ -172,7 +172,7 @@ def session_frame(session: bytes, frame: bytes) -> bytes:
 
 
 def marked_frame(frame: bytes, mark: bytes) -> bytes:
-    """Return a frame of a session together with the mark of the sender's ledger."""
+    """Return a frame of a session with the mark of the sender's ledger."""
     return MARKED + mark + frame[1:]
 
 

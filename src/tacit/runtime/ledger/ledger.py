@@ -306,7 +306,7 @@ class Ledger:
         return self._store.durable
 
     def require_not_behind(self, known: Position, who: str) -> None:
-        """Refuse this ledger if it is older than `who` says, or has another history.
+        """Refuse a ledger that is older than `who` says, or another history.
 
         Nothing is changed: whoever lies can only cause a refusal.
         """
