@@ -47,7 +47,7 @@ def worst(found):
 
 NOISE = [tests.scale, tests.shape, tests.tails, tests.sessions, tests.missing]
 PROPERTIES = [*NOISE, tests.predictable, tests.dependence, tests.reuse, tests.repeats]
-WHOLE = [tests.missing, tests.bits, tests.digits, tests.grain, tests.distinct, tests.reuse, tests.repeats]
+WHOLE = [tests.missing, tests.every_bit, tests.digits, tests.grain, tests.distinct, tests.reuse, tests.repeats]
 
 
 @pytest.mark.parametrize("look", [*PROPERTIES, guessable], ids=lambda f: f.__name__)
@@ -65,7 +65,7 @@ def test_declared_noise_is_not_odd_on_any_lattice(look, bits):
 @pytest.mark.parametrize("samples", [60, pytest.param(2000, marks=pytest.mark.long)])
 def test_probabilities_are_what_they_claim_to_be(samples):
     """Over many samples, no property is odder than 5 % more often than 5 % of the time."""
-    looks = [*PROPERTIES, tests.bits, tests.digits, tests.grain, tests.distinct]
+    looks = [*PROPERTIES, tests.every_bit, tests.digits, tests.grain, tests.distinct]
     counts = {look.__name__: 0 for look in looks}
     asked = dict.fromkeys(counts, 0)
     for seed in range(samples):
@@ -240,8 +240,8 @@ def odd_only(r):
 
 WHOLE_BUGS = [
     (tests.grain, coarser_lattice),
-    (tests.bits, odd_only),
-    (tests.bits, coarser_lattice),
+    (tests.every_bit, odd_only),
+    (tests.every_bit, coarser_lattice),
     (tests.digits, few_values),
     (tests.distinct, coarser_lattice),
     (tests.distinct, few_values),
