@@ -53,12 +53,12 @@ def show(*, file: Path, private: bool, as_json: bool) -> None:
     """
     from tacit.errors import LedgerInUse
     from tacit.runtime.ledger.ledger import Ledger
-    from tacit.runtime.ledger.snapshot import snapshot
+    from tacit.runtime.ledger.snapshot import open_snapshot
 
     try:
         ledger = Ledger(file, create=False)
     except LedgerInUse:
-        with snapshot(file) as ledger:
+        with open_snapshot(file) as ledger:
             _tell(ledger, file, as_json, private=private)
     else:
         with ledger:

@@ -17,7 +17,7 @@ _TRIES = 10
 
 
 @contextmanager
-def snapshot(path: Path) -> Iterator[Ledger]:
+def open_snapshot(path: Path) -> Iterator[Ledger]:
     """Open a copy of a ledger, only to read it; it is removed at the end.
 
     The copy has the states of the value, as the ledger does. So it is in a directory that only its owner can
