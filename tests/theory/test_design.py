@@ -362,6 +362,8 @@ def test_a_loss_that_is_asked_for_is_not_exceeded(adjacency, mixing):
     made = design(agents=10, loss=1, adjacency=adjacency, mixing=mixing).promise
     assert made.loss <= 1
     assert shown_up(made.loss) == "1"
+    if adjacency == 10 and mixing is None:
+        assert (made.mechanism.law.c, made.loss) == (10, 1)
 
 
 def test_answers_can_be_written_as_json():

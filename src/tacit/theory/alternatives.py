@@ -16,7 +16,7 @@ from tacit.rounding import shown_up
 from tacit.theory import convergence
 from tacit.theory.choosing import by_agreement, solve
 from tacit.theory.searching import least_whole
-from tacit.theory.trial import Trial, epsilon_within
+from tacit.theory.trial import Trial
 
 Changes = dict[str, float]
 """New values of some sides, by the name of the option."""
@@ -143,7 +143,7 @@ def _with(question: Trial, side: str, value: float) -> tuple[str, Trial | None]:
     if (
         side == "epsilon" and question.by_loss
     ):  # the alternative is a loss, which will be divided by the adjacency again
-        return "loss", replace(question, epsilon=epsilon_within(value, question.adjacency))
+        return "loss", replace(question, epsilon=value / question.adjacency)
     return side, replace(question, **{side: value})  # type: ignore[arg-type]
 
 

@@ -10,6 +10,10 @@ honest or malicious, as long as noise is drawn once per update (docs/proofs/priv
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+from fractions import Fraction
+
 import numpy as np
 
 from tacit.arguments import positive
@@ -53,7 +57,15 @@ def loss(law: Law, adjacency: float, rounds: int | None = None) -> float:
 
     It is the logarithm of the largest likelihood ratio of any observation.
     """
-    return product_up(epsilon(law, rounds), require_adjacency(adjacency))
+    adjacency = require_adjacency(adjacency)
+    found = product_up(epsilon(law, rounds), adjacency)
+    if not isinstance(law.c, float) or (law.ratio is None and not law.shadowed):
+        return found
+    # ε is proportional to 1/c. Where c/δ has no rounding error, this rounds once: 10 × 1/10 is 1.
+    scaled = law.c / adjacency
+    if 0 < scaled < math.inf and Fraction(scaled) * Fraction(adjacency) == Fraction(law.c):
+        return min(found, epsilon(replace(law, c=scaled), rounds))
+    return found
 
 
 def rounds_within(law: Law, epsilon_cap: float) -> int | None:

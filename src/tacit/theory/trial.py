@@ -13,8 +13,8 @@ from tacit.errors import ParameterError
 from tacit.graph import Graph
 from tacit.law import Fading, Law, OneShot
 from tacit.mechanism import Mechanism
-from tacit.rounding import product_up, shown_up
-from tacit.theory import accuracy, convergence, every_agent
+from tacit.rounding import shown_up
+from tacit.theory import accuracy, convergence, every_agent, privacy
 from tacit.theory.agreement import apart
 from tacit.theory.endings import Ending, ending, failure, shares
 from tacit.theory.promise import Promise, analyze
@@ -76,7 +76,7 @@ class Trial:
         question.own_parameters()  # refuses those that the law does not have
         epsilon = question.epsilon
         if question.loss is not None:
-            epsilon = epsilon_within(question.loss, question.scope.adjacency)
+            epsilon = question.loss / question.scope.adjacency
         return cls(
             question=question,
             law=usual_laws(question)[0] if law is None else law,
@@ -137,12 +137,21 @@ class Trial:
 
         The best noise has the least variance. Its parameters are short decimal numbers.
         """
+        made = self._best(law, epsilon).rounded(_typed)
+        asked = self.question.loss
+        if (
+            asked is not None and epsilon == asked / self.adjacency
+        ):  # rounded, so it may be slightly too large
+            while privacy.loss(made, self.adjacency, self.rounds) > asked:
+                epsilon = math.nextafter(epsilon, 0.0)
+                made = self._best(law, epsilon).rounded(_typed)
+        return self.question.place(made, self.agents)
+
+    def _best(self, law: type[Law], epsilon: float) -> Law:
         own = self.question.own_parameters() if law is self.question.chosen_law else {}
         if own:
-            best = law.least_noise(self.sigma, epsilon, self.rounds, own)
-        else:
-            best = law.best(self.sigma, epsilon, self.rounds)
-        return self.question.place(best.rounded(_typed), self.agents)
+            return law.least_noise(self.sigma, epsilon, self.rounds, own)
+        return law.best(self.sigma, epsilon, self.rounds)
 
     def one_shot(self, epsilon: float) -> Mechanism:
         """Return the mechanism with one-shot noise for ε.
@@ -262,17 +271,6 @@ class Rough(NamedTuple):
     noise: float
     apart: float
     apart_by_noise: float
-
-
-def epsilon_within(loss: float, adjacency: float) -> float:
-    """Return the largest ε with ε × adjacency, rounded up, of at most the loss.
-
-    The quotient can be too large: 10 × 0.1, rounded up, is above 1.
-    """
-    epsilon = loss / adjacency
-    while product_up(epsilon, adjacency) > loss:
-        epsilon = math.nextafter(epsilon, 0.0)
-    return epsilon
 
 
 def usual_laws(question: Question) -> tuple[type[Law], ...]:
