@@ -124,7 +124,7 @@ class LaplaceSum:
 
     @cached_property
     def variance(self) -> float:
-        """Var V = 2 Σ_k w_k²; the least positive number if it is too small for one."""
+        """Var V = 2 Σ_k w_k², and positive even if that underflows."""
         if self._unit is not None:
             unit, exponent = self._unit
             return _ldexp_up(unit.variance, 2 * exponent)
