@@ -47,7 +47,15 @@ def worst(found):
 
 NOISE = [tests.scale, tests.shape, tests.tails, tests.sessions, tests.missing]
 PROPERTIES = [*NOISE, tests.predictable, tests.dependence, tests.reuse, tests.repeats]
-WHOLE = [tests.missing, tests.every_bit, tests.digits, tests.grain, tests.distinct, tests.reuse, tests.repeats]
+WHOLE = [
+    tests.missing,
+    tests.every_bit,
+    tests.digits,
+    tests.grain,
+    tests.distinct,
+    tests.reuse,
+    tests.repeats,
+]
 
 
 @pytest.mark.parametrize("look", [*PROPERTIES, guessable], ids=lambda f: f.__name__)

@@ -24,7 +24,9 @@ from tacit.protocol.tables import (
     OpeningPhase,
     PeerPhase,
     Transition,
-    table,
+    extended,
+    short,
+    usual,
 )
 from tacit.testing import known_key, known_session
 
@@ -39,6 +41,7 @@ MACHINES = [
     (SeriesCoordinatorMachine, [p for p in CoordinatorPhase if p is not CoordinatorPhase.GATHERING]),
     (SeriesKeeperMachine, KeeperPhase),
 ]
+P = AgentPhase
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "protocol.md"
 
 
@@ -78,11 +81,44 @@ def test_what_is_refused_ends_in_the_same_phase_everywhere():
                 assert machine.table.rows[phase, On.REFUSED] == Transition("refuse", phase)
 
 
+def test_no_row_changes_unseen():
+    """A short table forgets a row silently, and a rule of defaults changes many: every row is kept here."""
+    rows = "".join(diagrams.expanded(table) for table in diagrams.TABLES.values())
+    assert rows == (Path(__file__).parent / "tables.txt").read_text()
+
+
 def test_a_row_is_written_once():
-    phase = AgentPhase.IDLE
-    rows = {(On.START,): Transition("a", phase), (On.START, On.TICK): Transition("b", phase)}
+    twice = {On.START: PeerMachine._enter, (On.START, On.TICK): None}
     with pytest.raises(ValueError, match="written twice"):
-        table("x", (On.START,), {phase: rows})
+        short("x", {AgentPhase.IDLE: twice})
+    with pytest.raises(ValueError, match="written twice"):
+        extended("x", AgentMachine.table, {(P.IDLE, P.WAITING): {On.KEY: None}, (P.IDLE,): {On.KEY: None}})
+
+
+def test_a_short_table_says_only_what_is_unusual():
+    made = short(
+        "x",
+        {
+            P.IDLE: {On.START: (PeerMachine._enter, P.WAITING), On.NOISE: None, On.MOVE: P.WAITING},
+            P.WAITING: {On.START: AgentMachine._keep, ...: PeerMachine._impossible},
+        },
+    )
+    assert made.rows[P.IDLE, On.START] == Transition("enter", P.WAITING)
+    assert made.rows[P.IDLE, On.NOISE] == Transition("ignore", P.IDLE)
+    assert made.rows[P.IDLE, On.MOVE] == Transition("ignore", P.WAITING)
+    assert made.rows[P.WAITING, On.START] == Transition("keep", P.WAITING)
+    assert made.rows[P.WAITING, On.TICK] == Transition("impossible", P.WAITING)
+    for event, does in [
+        (On.TICK, "tick"), (On.REFUSED, "refuse"), (On.CONTRADICTED, "accuse"), (On.LEFT, "ignore"),
+        (On.HALT, "misplaced"),
+    ]:  # fmt: skip
+        assert usual(event) == does
+        assert made.rows[P.IDLE, event] == Transition(does, P.IDLE)
+
+
+def test_what_follows_from_the_state_is_impossible_unless_a_table_expects_it():
+    assert usual(On.ENOUGH) == usual(On.NONSENSE) == "impossible"
+    assert usual(On.WITHOUT_KEEPER) == "misplaced"
 
 
 def test_the_impossible_is_a_bug_and_says_so():

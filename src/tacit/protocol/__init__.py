@@ -7,7 +7,7 @@
   and its rule of one draw and one message per update.
 - `masked_agent`, `masked_coordinator`, `keeper`: the same with keepers. `masks`, `keyring`, `key_exchange`:
   their masks and keys. `series_agent`, `series_coordinator`, `series_keeper`: a series. `ending`: early ends.
-- `tables`, `table_agent`, …: their transitions as data. `diagrams`: the diagrams of the docs.
+- `tables`: how transitions are written, at the end of each machine. `diagrams`: the diagrams of the docs.
 
 Nothing here uses a clock, a random source, a disk or a network: events bring all of it.
 """

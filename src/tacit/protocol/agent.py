@@ -25,7 +25,7 @@ from tacit.protocol.effects import (
 )
 from tacit.protocol.ending import LeavingMember
 from tacit.protocol.influence import Influence
-from tacit.protocol.machine import AHEAD, BATCH, TELL_FIRST, TELL_IN_ROUND
+from tacit.protocol.machine import AHEAD, BATCH, TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
@@ -42,8 +42,8 @@ from tacit.protocol.messages import (
 from tacit.protocol.private_state import PrivateMachine, PrivateState
 from tacit.protocol.records import Evidence, Moved, Record
 from tacit.protocol.session import Session
-from tacit.protocol.table_agent import AGENT
-from tacit.protocol.tables import AgentPhase, On, Table
+from tacit.protocol.tables import AgentPhase as P
+from tacit.protocol.tables import On, Short, Table, short
 from tacit.theory.targets import weights
 
 
@@ -53,7 +53,6 @@ class AgentMachine(PrivateMachine, LeavingMember):
     Its parameters are those of `PrivateMachine`.
     """
 
-    table: ClassVar[Table] = AGENT
     _audience = COORDINATOR
     _masks: ClassVar[bool] = False  # whether messages are masked; they carry no noise then
 
@@ -122,9 +121,9 @@ class AgentMachine(PrivateMachine, LeavingMember):
 
     def _due(self) -> On | None:
         private, here = self.private, self.phase
-        if here is AgentPhase.DRAWING:
+        if here is P.DRAWING:
             return On.READY if private.has_draw else None
-        if here not in (AgentPhase.WAITING, AgentPhase.SPOKEN, AgentPhase.SILENT):
+        if here not in (P.WAITING, P.SPOKEN, P.SILENT):
             return None
         if private.update == self.session.rounds:
             return On.LAST
@@ -135,7 +134,7 @@ class AgentMachine(PrivateMachine, LeavingMember):
         if private.update in self._kept and not private.lacks_shadow:
             before = cast(Feedback, self._kept[private.update].body).before
             return On.MOVE if before == self._heard else On.FORKED
-        return self._turn() if here is AgentPhase.WAITING else None
+        return self._turn() if here is P.WAITING else None
 
     def _is_misnamed(self) -> bool:
         """Whether relevant feedback names a message that this agent did not make.
@@ -175,7 +174,7 @@ class AgentMachine(PrivateMachine, LeavingMember):
         self._tell_missing(TELL_FIRST)
 
     def _waiting(self) -> Waiting | None:
-        if self.phase in (AgentPhase.FINISHED, AgentPhase.STOPPED, AgentPhase.DECLINED):
+        if self.phase in (P.FINISHED, P.STOPPED, P.DECLINED):
             return None
         return Waiting(self.private.update, (COORDINATOR,), 1)
 
@@ -243,9 +242,9 @@ class AgentMachine(PrivateMachine, LeavingMember):
         self._again(fresh=fresh)
 
     def _repeat_is_due(self) -> None:
-        if self.phase in (AgentPhase.WAITING, AgentPhase.SPOKEN, AgentPhase.SILENT):
+        if self.phase in (P.WAITING, P.SPOKEN, P.SILENT):
             self._say_again(None, fresh=False)
-        elif self.phase not in (AgentPhase.FINISHED, AgentPhase.STOPPED):
+        elif self.phase not in (P.FINISHED, P.STOPPED):
             self._again(fresh=False)
 
     def _move(self, _: Any) -> None:
@@ -320,3 +319,69 @@ class AgentMachine(PrivateMachine, LeavingMember):
     @property
     def _reached(self) -> int:
         return self.private.update
+
+    # ---- the table ------------------------------------------------------------------------------------
+
+    _RUNNING: ClassVar[Short] = {
+        On.FEEDBACK: _keep,
+        On.ASKED: _opened,
+        On.NOISE: PrivateMachine._take_noise,
+        On.PAST: Machine._refuse,
+        On.FORGOTTEN: _remind,
+        On.JOINED: _say_again,
+        On.STOP: (LeavingMember._end, P.STOPPED),
+        On.HALT: (LeavingMember._leave, P.STOPPED),
+        On.EXPIRED: (PrivateMachine._expire, P.STOPPED),
+    }
+    table: ClassVar[Table] = short(
+        "agent",
+        {
+            P.IDLE: {
+                On.START: (_enter, P.WAITING),
+                On.OVER: (PrivateMachine._decline, P.DECLINED),
+                (On.ENDED, On.HALT): P.STOPPED,
+                On.EXPIRED: (PrivateMachine._expire, P.STOPPED),
+                (On.TICK, On.JOINED): None,
+                On.CONTRADICTED: Machine._misplaced,
+            },
+            P.WAITING: {
+                **_RUNNING,
+                On.SAID: (_say_again, P.SPOKEN),
+                On.TURN: P.DRAWING,
+                On.CAPPED: (_fall_silent, P.SILENT),
+                On.MOVE: _move,
+                On.FORKED: _drop,
+                On.MISNAMED: (_dispute, P.STOPPED),
+                On.LAST: (_finish, P.FINISHED),
+            },
+            P.DRAWING: {
+                **_RUNNING,
+                # Back to waiting, to choose again: the round may be over by now.
+                On.FEEDBACK: (_keep, P.WAITING),
+                On.ASKED: (_opened, P.WAITING),
+                On.READY: (_speak, P.SPOKEN),
+            },
+            P.SPOKEN: {**_RUNNING, On.ASKED: _repeat, On.MOVE: (_move, P.WAITING), On.FORKED: _drop},
+            P.SILENT: {
+                **_RUNNING,
+                On.MOVE: _move,
+                On.FORKED: _drop,
+                On.MISNAMED: (_dispute, P.STOPPED),
+                On.LAST: (_finish, P.FINISHED),
+            },
+            P.FINISHED: {
+                (On.PAST, On.JOINED): _say_done,
+                On.FORGOTTEN: _remind,
+                (On.STOP, On.HALT, On.EXPIRED): None,
+                (On.FEEDBACK, On.ASKED): Machine._impossible,
+            },
+            P.STOPPED: {
+                (On.FEEDBACK, On.ASKED, On.PAST, On.FORGOTTEN, On.JOINED): LeavingMember._say_stopped,
+                (On.STOP, On.HALT, On.EXPIRED): None,
+            },
+            P.DECLINED: {
+                (On.JOINED, On.HALT, On.EXPIRED): None,
+                On.CONTRADICTED: Machine._misplaced,
+            },
+        },
+    )

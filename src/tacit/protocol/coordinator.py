@@ -24,7 +24,7 @@ from tacit.protocol.effects import (
     Waiting,
 )
 from tacit.protocol.ending import EndingCoordinator
-from tacit.protocol.machine import BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND
+from tacit.protocol.machine import BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
@@ -41,8 +41,8 @@ from tacit.protocol.messages import (
 )
 from tacit.protocol.records import Closed, Ended, Evidence, Opened, Record, require_order
 from tacit.protocol.session import Session
-from tacit.protocol.table_coordinator import COORDINATOR as COORDINATOR_TABLE
-from tacit.protocol.tables import CoordinatorPhase, On, Table
+from tacit.protocol.tables import CoordinatorPhase as P
+from tacit.protocol.tables import On, Short, Table, short
 
 
 class CoordinatorMachine(EndingCoordinator):
@@ -60,7 +60,6 @@ class CoordinatorMachine(EndingCoordinator):
         The agents that announced that they send nothing more.
     """
 
-    table: ClassVar[Table] = COORDINATOR_TABLE
     _masks: ClassVar[bool] = False  # whether messages are masked, and keepers open their sum
 
     def __init__(self, session: Session, *, sign: Sign) -> None:
@@ -134,7 +133,7 @@ class CoordinatorMachine(EndingCoordinator):
 
     def _classify_expiry(self) -> On:
         # A start after the expiry, with all rounds closed before: the session is complete, not cut off.
-        if self.phase is CoordinatorPhase.IDLE and self.round == self.session.exchanges:
+        if self.phase is P.IDLE and self.round == self.session.exchanges:
             return On.COMPLETE
         return On.EXPIRED
 
@@ -204,11 +203,11 @@ class CoordinatorMachine(EndingCoordinator):
         self._before = digest(feedback)
 
     def _due(self) -> On | None:
-        if self.phase is CoordinatorPhase.GATHERING:
+        if self.phase is P.GATHERING:
             return self._due_to_open()
-        if self.phase is CoordinatorPhase.COLLECTING:
+        if self.phase is P.COLLECTING:
             return self._due_to_close()
-        if self.phase is CoordinatorPhase.SERVING:
+        if self.phase is P.SERVING:
             return On.ALL_DONE if self._expired or len(self.done) == self.session.n else None
         return None
 
@@ -309,7 +308,7 @@ class CoordinatorMachine(EndingCoordinator):
     def _bring_up(self, message: Message) -> None:
         """Send the feedback that an agent needs to reach the open round."""
         who, u = message.sender, self._place(message.body)
-        if self.phase is CoordinatorPhase.GATHERING or not self._may_answer(who):
+        if self.phase is P.GATHERING or not self._may_answer(who):
             return
         # After a restart at the end it stays for a short time only. A request shows that someone is still
         # behind, so it stays as long as any coordinator at the end.
@@ -429,11 +428,11 @@ class CoordinatorMachine(EndingCoordinator):
 
     def _waiting(self) -> Waiting | None:
         """Return who is missing: agents expected, or all if those are too few."""
-        if self.phase is CoordinatorPhase.GATHERING:
+        if self.phase is P.GATHERING:
             missing = [i for i in range(self.session.n) if i not in self.present]
             return Waiting(self.round, tuple(missing), max(0, self.session.least_start - len(self.present)))
         needed = max(0, self.session.least_quorum - self.heard)
-        if self.phase is not CoordinatorPhase.COLLECTING or not (needed or self._awaited):
+        if self.phase is not P.COLLECTING or not (needed or self._awaited):
             return None
         absent = [i for i in range(self.session.n) if i not in self._reports and i not in self.silent]
         return Waiting(self.round, tuple(absent) if needed else self.missing, needed)
@@ -443,3 +442,75 @@ class CoordinatorMachine(EndingCoordinator):
         for who in sorted(self.present - self.done):
             self._messages.append(Send(who, self._feedback[-1]))
         self._again(fresh=False)
+
+    # ---- the table ------------------------------------------------------------------------------------
+
+    _OPEN: ClassVar[Short] = {
+        On.PRESENT: _arrived,
+        On.QUIET: _note_quiet,
+        On.LOST: _lost,
+        On.HALT: (EndingCoordinator._halt, P.STOPPED),
+        On.EXPIRED: (EndingCoordinator._expire, P.STOPPED),
+    }
+    _ANSWERING: ClassVar[Short] = {
+        On.LATE: _late,
+        On.PAST: _past_report,
+        On.ASKED: _answer,
+        On.JOINED: _nudge,
+    }
+    table: ClassVar[Table] = short(
+        "coordinator",
+        {
+            P.IDLE: {
+                On.START: (_enter, P.GATHERING),
+                On.ENDED: (EndingCoordinator._say_stopped, P.STOPPED),
+                On.COMPLETE: (_finish, P.FINISHED),
+                On.HALT: (EndingCoordinator._halt, P.STOPPED),
+                On.EXPIRED: (EndingCoordinator._expire, P.STOPPED),
+                (On.TICK, On.JOINED): None,
+                On.CONTRADICTED: Machine._misplaced,
+            },
+            P.GATHERING: {
+                **_OPEN,
+                On.ASKED: _arrived,
+                On.REPORT: _early,
+                On.JOINED: None,
+                On.LEFT: _left,
+                On.ENOUGH: (_open_first, P.COLLECTING),
+                On.RESUMED: (_reopen, P.COLLECTING),
+                On.COMPLETE: (_serve_again, P.SERVING),
+                (On.LATE, On.DONE, On.PAST): Machine._impossible,
+            },
+            P.COLLECTING: {
+                **_OPEN,
+                **_ANSWERING,
+                On.REPORT: _take_report,
+                On.MOVE: _close,
+                On.LAST: (_close, P.SERVING),
+                On.DONE: Machine._impossible,
+            },
+            P.SERVING: {
+                **_OPEN,
+                **_ANSWERING,
+                On.DONE: _note_done,
+                On.HALT: None,
+                On.EXPIRED: (_finish, P.FINISHED),
+                On.ALL_DONE: (_finish, P.FINISHED),
+                On.REPORT: Machine._impossible,
+            },
+            P.FINISHED: {
+                **_OPEN,
+                **_ANSWERING,
+                On.DONE: _note_done,
+                On.HALT: None,
+                On.EXPIRED: None,
+                On.REPORT: Machine._impossible,
+            },
+            P.STOPPED: {
+                (On.PRESENT, On.REPORT, On.LATE, On.ASKED, On.DONE, On.QUIET, On.PAST, On.LOST, On.JOINED): (
+                    EndingCoordinator._say_stopped
+                ),
+                (On.HALT, On.EXPIRED): None,
+            },
+        },
+    )

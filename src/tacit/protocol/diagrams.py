@@ -8,21 +8,31 @@ from __future__ import annotations
 
 import re
 import sys
-from itertools import groupby
 
-from tacit.protocol.table_agent import AGENT
-from tacit.protocol.table_coordinator import COORDINATOR
-from tacit.protocol.table_keeper import KEEPER
-from tacit.protocol.table_masked import MASKED_AGENT, MASKED_COORDINATOR
-from tacit.protocol.table_peer import PEER
-from tacit.protocol.table_series import SERIES_AGENT, SERIES_COORDINATOR, SERIES_KEEPER
-from tacit.protocol.tables import Phase, Table
+from tacit.protocol.agent import AgentMachine
+from tacit.protocol.coordinator import CoordinatorMachine
+from tacit.protocol.keeper import KeeperMachine
+from tacit.protocol.machine import Machine
+from tacit.protocol.masked_agent import MaskedAgentMachine
+from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
+from tacit.protocol.peer import PeerMachine
+from tacit.protocol.series_agent import SeriesAgentMachine
+from tacit.protocol.series_coordinator import SeriesCoordinatorMachine
+from tacit.protocol.series_keeper import SeriesKeeperMachine
+from tacit.protocol.tables import Phase, Table, Transition
 
-_EVERY = (
-    *(AGENT, COORDINATOR, PEER, KEEPER, MASKED_AGENT, MASKED_COORDINATOR),
-    *(SERIES_AGENT, SERIES_COORDINATOR, SERIES_KEEPER),
+MACHINES: tuple[type[Machine], ...] = (
+    AgentMachine,
+    CoordinatorMachine,
+    PeerMachine,
+    KeeperMachine,
+    MaskedAgentMachine,
+    MaskedCoordinatorMachine,
+    SeriesAgentMachine,
+    SeriesCoordinatorMachine,
+    SeriesKeeperMachine,
 )
-TABLES = {table.name: table for table in _EVERY}
+TABLES = {machine.table.name: machine.table for machine in MACHINES}
 _NOTHING = {"refuse", "misplaced", "impossible", "ignore", "tick"}
 _MARKED = re.compile(r"(<!-- made from: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -45,16 +55,29 @@ def listing(table: Table) -> str:
     Events that are refused or ignored are left out.
     """
     lines = ["| in | on | does | then |", "|---|---|---|---|"]
-    rows = [
-        (phase, row, event.value)
-        for (phase, event), row in table.rows.items()
-        if row.action not in _NOTHING or row.phase is not phase
-    ]
-    for (phase, row), group in groupby(rows, key=lambda r: (r[0], r[1])):
-        does = "nothing" if row.action == "ignore" else row.action.replace("_", " ")
-        then = "" if row.phase is phase else row.phase.value
-        lines.append(f"| {phase.value} | {', '.join(event for _, _, event in group)} | {does} | {then} |")
+    for (phase, row), events in _grouped(table).items():
+        if row.action not in _NOTHING or row.phase is not phase:
+            does = "nothing" if row.action == "ignore" else row.action.replace("_", " ")
+            then = "" if row.phase is phase else row.phase.value
+            lines.append(f"| {phase.value} | {', '.join(events)} | {does} | {then} |")
     return "\n".join(lines)
+
+
+def _grouped(table: Table) -> dict[tuple[Phase, Transition], list[str]]:
+    """Return the events that lead to each transition of each phase."""
+    found: dict[tuple[Phase, Transition], list[str]] = {}
+    for (phase, event), row in table.rows.items():
+        found.setdefault((phase, row), []).append(event.value)
+    return found
+
+
+def expanded(table: Table) -> str:
+    """Return every row of a table as text, the events of one action together."""
+    lines = [table.name]
+    for (phase, row), events in _grouped(table).items():
+        then = "" if row.phase is phase else f" > {row.phase.value}"
+        lines.append(f"    {phase.value} | {row.action}{then}: {', '.join(events)}")
+    return "\n".join(lines) + "\n"
 
 
 def renewed(page: str) -> str:

@@ -29,7 +29,7 @@ from tacit.protocol.effects import (
 )
 from tacit.protocol.ending import LeavingMember
 from tacit.protocol.keyring import Keyring
-from tacit.protocol.machine import TELL_FIRST, TELL_IN_ROUND
+from tacit.protocol.machine import TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.masks import mask, packed, total
 from tacit.protocol.messages import (
     COORDINATOR,
@@ -45,8 +45,8 @@ from tacit.protocol.messages import (
 )
 from tacit.protocol.records import Disclosed, Ended, Erasing, Evidence, Keyed, Record, require_order
 from tacit.protocol.session import Session
-from tacit.protocol.table_keeper import KEEPER
-from tacit.protocol.tables import KeeperPhase, On, Table
+from tacit.protocol.tables import KeeperPhase as P
+from tacit.protocol.tables import On, Short, Table, short
 
 
 class KeeperMachine(LeavingMember):
@@ -68,8 +68,6 @@ class KeeperMachine(LeavingMember):
     update : int
         How many updates it has opened: the next one it will open.
     """
-
-    table: ClassVar[Table] = KEEPER
 
     def __init__(self, session: Session, number: int, *, sign: Sign, private: bytes | None) -> None:
         self._set_up(session, number, sign)
@@ -132,7 +130,7 @@ class KeeperMachine(LeavingMember):
     @property
     def wants_noise(self) -> int | None:
         """The update a draw is needed for now, if any."""
-        return self.update if self.phase is KeeperPhase.DRAWING and self._draw is None else None
+        return self.update if self.phase is P.DRAWING and self._draw is None else None
 
     # ---- what happened? -----------------------------------------------------------------------------
 
@@ -217,11 +215,11 @@ class KeeperMachine(LeavingMember):
         return self._closing.frame
 
     def _due(self) -> On | None:
-        if self.phase is KeeperPhase.DRAWING and self._draw is not None:
+        if self.phase is P.DRAWING and self._draw is not None:
             return On.READY
-        if self.phase is KeeperPhase.WAITING and self.update == self.session.exchanges:
+        if self.phase is P.WAITING and self.update == self.session.exchanges:
             return On.LAST
-        return On.ALL_DONE if self.phase is KeeperPhase.SERVING and self._waited else None
+        return On.ALL_DONE if self.phase is P.SERVING and self._waited else None
 
     # ---- what is done -------------------------------------------------------------------------------
 
@@ -318,10 +316,10 @@ class KeeperMachine(LeavingMember):
             self._say(COORDINATOR, Ask(self.update))  # it answers with what this key has signed, if it can
 
     def _repeat_is_due(self) -> None:
-        if self.phase in (KeeperPhase.WAITING, KeeperPhase.DRAWING):
+        if self.phase in (P.WAITING, P.DRAWING):
             self._messages.append(Send(COORDINATOR, self.keyring.frames[self.number]))
             self._again(fresh=False)
-        elif self.phase is KeeperPhase.SERVING:
+        elif self.phase is P.SERVING:
             # The coordinator may lack the answer, or this keeper the last feedback, which is sent to a keeper
             # that repeats its key.
             self._messages.append(Send(COORDINATOR, self._answers[self.update - 1].frame))
@@ -329,7 +327,7 @@ class KeeperMachine(LeavingMember):
             self._again(fresh=False)
 
     def _waiting(self) -> Waiting | None:
-        running = self.phase in (KeeperPhase.WAITING, KeeperPhase.DRAWING, KeeperPhase.SERVING)
+        running = self.phase in (P.WAITING, P.DRAWING, P.SERVING)
         return Waiting(self.update, (COORDINATOR,), 1) if running else None
 
     # ---- the end ------------------------------------------------------------------------------------
@@ -384,3 +382,61 @@ class KeeperMachine(LeavingMember):
         self._ended = self._stopped = True
         self._records.append(Ended(self.update, reason))
         self._notices.append(Stopped(self.update, reason))
+
+    # ---- the table ------------------------------------------------------------------------------------
+
+    _RUNNING: ClassVar[Short] = {
+        On.KEY: _take_key,
+        On.LACKING: _ask_for_keys,
+        On.LOST: _lost,
+        On.PAST: _repeat,
+        On.ASKED: None,
+        On.NOISE: _take_noise,
+        On.JOINED: _say_again,
+        On.STOP: (LeavingMember._end, P.STOPPED),
+        On.HALT: (LeavingMember._leave, P.STOPPED),
+        On.EXPIRED: (_expire, P.STOPPED),
+        On.FEEDBACK: Machine._impossible,
+        On.COMPLETE: Machine._misplaced,
+    }
+    table: ClassVar[Table] = short(
+        "keeper",
+        {
+            P.IDLE: {
+                On.START: (_enter, P.WAITING),
+                On.COMPLETE: (_serve_again, P.SERVING),
+                On.DONE: P.FINISHED,
+                (On.ENDED, On.HALT): P.STOPPED,
+                On.EXPIRED: (_expire, P.STOPPED),
+                (On.TICK, On.JOINED): None,
+                On.CONTRADICTED: Machine._misplaced,
+            },
+            P.WAITING: {
+                **_RUNNING,
+                On.CLOSING: (_take_closing, P.DRAWING),
+                On.LAST: (_serve, P.SERVING),
+            },
+            P.DRAWING: {**_RUNNING, On.CLOSING: None, On.READY: (_disclose, P.WAITING)},
+            P.SERVING: {
+                On.PAST: _repeat,
+                On.JOINED: _serve_again,
+                On.LEFT: _wait_for_return,
+                On.STOP: (LeavingMember._end, P.STOPPED),
+                (On.FEEDBACK, On.HALT, On.EXPIRED, On.ALL_DONE): (_finish, P.FINISHED),
+                (On.KEY, On.ASKED): None,
+                (On.CLOSING, On.LACKING, On.LOST): Machine._impossible,
+                On.COMPLETE: Machine._misplaced,
+            },
+            P.FINISHED: {
+                On.PAST: _repeat,
+                (On.KEY, On.ASKED, On.FEEDBACK, On.STOP, On.HALT, On.EXPIRED, On.JOINED): None,
+                (On.CLOSING, On.LACKING, On.LOST): Machine._impossible,
+                On.COMPLETE: Machine._misplaced,
+            },
+            P.STOPPED: {
+                (On.PAST, On.CLOSING, On.LACKING, On.LOST, On.JOINED): LeavingMember._say_stopped,
+                (On.KEY, On.ASKED, On.FEEDBACK, On.STOP, On.HALT, On.EXPIRED): None,
+                On.COMPLETE: Machine._misplaced,
+            },
+        },
+    )

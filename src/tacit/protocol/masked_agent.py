@@ -24,10 +24,10 @@ from tacit.protocol.messages import COORDINATOR, Key, Masked, Message, Reason, R
 from tacit.protocol.private_state import Budget, Cover, PrivateState
 from tacit.protocol.records import Erasing, Keyed, Moved, Record
 from tacit.protocol.session import Session
-from tacit.protocol.table_masked import MASKED_AGENT
-from tacit.protocol.tables import AgentPhase, On, Table
+from tacit.protocol.tables import AgentPhase as P
+from tacit.protocol.tables import On, Table, extended
 
-_LISTENING = (AgentPhase.WAITING, AgentPhase.SPOKEN, AgentPhase.SILENT)
+_LISTENING = (P.WAITING, P.SPOKEN, P.SILENT)
 
 
 @final
@@ -42,7 +42,6 @@ class MaskedAgentMachine(AgentMachine):
         Its ephemeral X25519 key, which must be on the disk already. None if it was erased.
     """
 
-    table: ClassVar[Table] = MASKED_AGENT
     _masks = True
 
     def __init__(
@@ -186,7 +185,7 @@ class MaskedAgentMachine(AgentMachine):
         self._last_count = count
 
     def _repeat_is_due(self) -> None:
-        if self.phase in (AgentPhase.WAITING, AgentPhase.SPOKEN):
+        if self.phase in (P.WAITING, P.SPOKEN):
             self._say_key()
         super()._repeat_is_due()
 
@@ -217,3 +216,14 @@ class MaskedAgentMachine(AgentMachine):
     def _record_stop(self, reason: Reason) -> None:
         self._erase()
         super()._record_stop(reason)
+
+    # ---- the table ------------------------------------------------------------------------------------
+
+    table: ClassVar[Table] = extended(
+        "masked_agent",
+        AgentMachine.table,
+        {
+            (P.WAITING, P.DRAWING, P.SPOKEN, P.SILENT): {On.KEY: _take_key},
+            (P.FINISHED, P.STOPPED, P.DECLINED): {On.KEY: None},
+        },
+    )

@@ -19,7 +19,7 @@ from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Nonsense, Refused, Send, Waiting
 from tacit.protocol.key_exchange import KeyExchange
 from tacit.protocol.keyring import Keyring
-from tacit.protocol.machine import TELL_IN_ROUND
+from tacit.protocol.machine import TELL_IN_ROUND, Machine
 from tacit.protocol.masked_sum import is_nonsense, opened_mean, opened_sum
 from tacit.protocol.messages import (
     COORDINATOR,
@@ -35,17 +35,16 @@ from tacit.protocol.messages import (
 )
 from tacit.protocol.records import Closed, Keyed, Record, Shut, Unopened, require_order
 from tacit.protocol.session import Session
-from tacit.protocol.table_masked import MASKED_COORDINATOR
-from tacit.protocol.tables import CoordinatorPhase, On, OpeningPhase, Table
+from tacit.protocol.tables import CoordinatorPhase as P
+from tacit.protocol.tables import On, OpeningPhase, Table, extended
 
-_DONE = (CoordinatorPhase.SERVING, CoordinatorPhase.FINISHED)
+_DONE = (P.SERVING, P.FINISHED)
 
 
 @final
 class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
     """The server of a session with keepers. Holds nothing private."""
 
-    table: ClassVar[Table] = MASKED_COORDINATOR
     _masks = True
 
     def __init__(self, session: Session, *, sign: Sign) -> None:
@@ -298,7 +297,44 @@ class MaskedCoordinatorMachine(CoordinatorMachine, KeyExchange):
         if self.phase is OpeningPhase.OPENING:
             return Waiting(self.round, self.missing, len(self.missing)) if self.missing else None
         waiting = super()._waiting()
-        if waiting is None or self.phase is not CoordinatorPhase.GATHERING:
+        if waiting is None or self.phase is not P.GATHERING:
             return waiting
         away = tuple(j for j in self.session.keeper_numbers if not self.keyring.knows((j,)))
         return Waiting(waiting.round, (*waiting.missing, *away), waiting.needed + len(away))
+
+    # ---- the table ------------------------------------------------------------------------------------
+
+    table: ClassVar[Table] = extended(
+        "masked_coordinator",
+        CoordinatorMachine.table,
+        {
+            (P.GATHERING,): {On.KEY: KeyExchange._take_key, On.WITHOUT_KEEPER: (_lose_keeper, P.STOPPED)},
+            (P.COLLECTING,): {
+                On.KEY: KeyExchange._take_key,
+                On.WITHOUT_KEEPER: (_lose_keeper, P.STOPPED),
+                On.MOVE: (_shut, OpeningPhase.OPENING),
+                On.SHUT: (_shut_again, OpeningPhase.OPENING),
+                On.LAST: Machine._impossible,
+            },
+            # Waiting for keepers is like collecting, with the round's messages decided.
+            (OpeningPhase.OPENING,): {
+                **CoordinatorMachine._OPEN,
+                **CoordinatorMachine._ANSWERING,
+                On.KEY: KeyExchange._take_key,
+                On.WITHOUT_KEEPER: (_lose_keeper, P.STOPPED),
+                # The closing is out: a report that is added now would be in no keeper's sum.
+                On.REPORT: _too_late,
+                On.OPENING: _take_opening,
+                On.MOVE: (_unmask, P.COLLECTING),
+                On.LAST: (_unmask, P.SERVING),
+                On.NONSENSE: (_reject, P.STOPPED),
+                On.DONE: Machine._impossible,
+            },
+            (P.SERVING, P.FINISHED): {On.KEY: KeyExchange._take_key, On.WITHOUT_KEEPER: None},
+            (P.STOPPED,): {(On.KEY, On.WITHOUT_KEEPER): CoordinatorMachine._say_stopped},
+            # Openings are heard while they are waited for, and classified as something else otherwise.
+            (P.IDLE, P.GATHERING, P.COLLECTING, P.SERVING, P.FINISHED, P.STOPPED): {
+                On.OPENING: Machine._impossible
+            },
+        },
+    )

@@ -23,7 +23,7 @@ from tacit.protocol.effects import (
     Updated,
     Waiting,
 )
-from tacit.protocol.machine import AHEAD, BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND
+from tacit.protocol.machine import AHEAD, BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.messages import (
     NOTHING_HEARD,
     Ask,
@@ -38,8 +38,8 @@ from tacit.protocol.messages import (
 from tacit.protocol.private_state import PrivateMachine, PrivateState
 from tacit.protocol.records import Evidence, Moved, Record, Spoke
 from tacit.protocol.session import Session
-from tacit.protocol.table_peer import PEER
-from tacit.protocol.tables import On, PeerPhase, Table
+from tacit.protocol.tables import On, Short, Table, short
+from tacit.protocol.tables import PeerPhase as P
 
 
 @final
@@ -57,8 +57,6 @@ class PeerMachine(PrivateMachine):
     done : set of int
         The neighbours that have made all their updates.
     """
-
-    table: ClassVar[Table] = PEER
 
     def _set_up(self, session: Session, number: int, sign: Sign, private: PrivateState) -> None:
         if session.edges is None:
@@ -133,15 +131,15 @@ class PeerMachine(PrivateMachine):
 
     def _due(self) -> On | None:
         match self.phase:
-            case PeerPhase.GATHERING:
+            case P.GATHERING:
                 return On.ENOUGH if self._enough() else None
-            case PeerPhase.CHOOSING:
+            case P.CHOOSING:
                 return self._choice()
-            case PeerPhase.DRAWING:
+            case P.DRAWING:
                 return On.READY if self.private.has_draw else None
-            case PeerPhase.COLLECTING | PeerPhase.FOLLOWING:
+            case P.COLLECTING | P.FOLLOWING:
                 return On.MOVE if self._complete() else None
-            case PeerPhase.SERVING:
+            case P.SERVING:
                 return On.ALL_DONE if self._expired or self._neighbours <= self.done else None
         return None
 
@@ -204,7 +202,7 @@ class PeerMachine(PrivateMachine):
     def _see(self, who: int, update: int) -> None:
         self.live.add(who)
         self._at[who] = max(self._at[who], update)
-        if update > 0 and self.phase is PeerPhase.GATHERING and not self._greeted:
+        if update > 0 and self.phase is P.GATHERING and not self._greeted:
             # Others have begun. Wait for all of them first: if all are past this round, send no message.
             self._greeted = True
             self._timers.set("grace", 2 * self.session.deadlines.repeat)
@@ -258,7 +256,7 @@ class PeerMachine(PrivateMachine):
         self._see(message.sender, body.update)
         if body.update == self.session.rounds:
             self.done.add(message.sender)
-        elif new or self.phase is PeerPhase.FINISHED:
+        elif new or self.phase is P.FINISHED:
             # A finished peer repeats nothing on its own. If its first answer was lost, this one is needed.
             self._greet(message.sender)
         self._note_behind(behind)
@@ -267,7 +265,7 @@ class PeerMachine(PrivateMachine):
         """Tell a neighbour that has just connected which update this agent is at."""
         if not self._may_answer(who):
             return
-        if self.phase in (PeerPhase.SERVING, PeerPhase.FINISHED):
+        if self.phase in (P.SERVING, P.FINISHED):
             self._say(who, Done(self.session.rounds, self._heard))
         elif self.private.said is not None:
             self._messages.append(Send(who, self.private.said))
@@ -318,7 +316,7 @@ class PeerMachine(PrivateMachine):
         self._see(message.sender, self.session.rounds)
         self.done.add(message.sender)
         self._note_behind(behind)
-        if self.phase is PeerPhase.FINISHED and self._may_answer(message.sender):
+        if self.phase is P.FINISHED and self._may_answer(message.sender):
             self._say(message.sender, Present(self.session.rounds))  # it has not heard that we are done
 
     # ---- speaking and moving ------------------------------------------------------------------------
@@ -377,9 +375,9 @@ class PeerMachine(PrivateMachine):
 
     def _waiting(self) -> Waiting | None:
         """Return which neighbours are missing, and how many of them are needed."""
-        if self.phase is PeerPhase.GATHERING:
+        if self.phase is P.GATHERING:
             here, needed = set(self.live), self._least_start - len(self.live) - 1
-        elif self.phase in (PeerPhase.COLLECTING, PeerPhase.FOLLOWING):
+        elif self.phase in (P.COLLECTING, P.FOLLOWING):
             here, needed = set(self._now), self._least_messages - len(self._now) - self._has_spoken
         else:
             return None
@@ -387,15 +385,15 @@ class PeerMachine(PrivateMachine):
         return Waiting(self.private.update, absent, max(0, needed)) if absent else None
 
     def _repeat_is_due(self) -> None:
-        if self.phase is PeerPhase.GATHERING:
+        if self.phase is P.GATHERING:
             self._say(None, Present(self.private.update))
-        elif self.phase in (PeerPhase.COLLECTING, PeerPhase.FOLLOWING):
+        elif self.phase in (P.COLLECTING, P.FOLLOWING):
             for j in sorted(filter(self._lacks, self._neighbours)):
                 self._say(j, Ask(self.private.update))
-        elif self.phase is PeerPhase.SERVING:
+        elif self.phase is P.SERVING:
             for j in sorted(self._neighbours - self.done):
                 self._say(j, Done(self.session.rounds, self._heard))
-        if self.phase not in (PeerPhase.FINISHED, PeerPhase.STOPPED):
+        if self.phase not in (P.FINISHED, P.STOPPED):
             self._again(fresh=False)
 
     # ---- the end ------------------------------------------------------------------------------------
@@ -431,3 +429,62 @@ class PeerMachine(PrivateMachine):
         who = about.sender if isinstance(about, Message) else None
         if who is None or self._may_answer(who):
             self._say(who, Stop(self._silent_from, Reason.OPERATOR))
+
+    # ---- the table ------------------------------------------------------------------------------------
+
+    _THERE: ClassVar[Short] = {On.JOINED: _greet, On.ASKED: _answer, On.PAST: Machine._refuse}
+    _LISTENING: ClassVar[Short] = {
+        **_THERE,
+        On.PRESENT: _arrived,
+        On.DONE: _note_done,
+        On.QUIET: _note_quiet,
+    }
+    _RUNNING: ClassVar[Short] = {
+        **_LISTENING,
+        On.REPORT: _keep,
+        On.NOISE: PrivateMachine._take_noise,
+        On.HALT: (_leave, P.STOPPED),
+        On.EXPIRED: (PrivateMachine._expire, P.STOPPED),
+    }
+    table: ClassVar[Table] = short(
+        "peer",
+        {
+            P.IDLE: {
+                On.START: (_enter, P.GATHERING),
+                On.OVER: (PrivateMachine._decline, P.DECLINED),
+                On.ENDED: (_say_stopped, P.STOPPED),
+                On.HALT: P.STOPPED,
+                On.EXPIRED: (PrivateMachine._expire, P.STOPPED),
+                (On.TICK, On.JOINED): None,
+                On.CONTRADICTED: Machine._misplaced,
+            },
+            P.GATHERING: {**_RUNNING, On.LEFT: _left, On.ENOUGH: P.CHOOSING},
+            P.CHOOSING: {  # never rests here: one of these holds
+                On.TURN: P.DRAWING,
+                On.SAID: (_say_again, P.COLLECTING),
+                On.SKIP: (_follow, P.FOLLOWING),
+                On.CAPPED: (_fall_silent, P.FOLLOWING),
+                On.LAST: (_serve, P.SERVING),
+                ...: Machine._impossible,
+            },
+            P.DRAWING: {**_RUNNING, On.READY: (_speak, P.COLLECTING)},
+            P.COLLECTING: {**_RUNNING, On.MOVE: (_move, P.CHOOSING)},
+            P.FOLLOWING: {**_RUNNING, On.MOVE: (_move, P.CHOOSING)},
+            P.SERVING: {
+                **_LISTENING,
+                On.REPORT: Machine._impossible,
+                On.HALT: None,
+                (On.EXPIRED, On.ALL_DONE): (_finish, P.FINISHED),
+            },
+            P.FINISHED: {**_LISTENING, On.REPORT: Machine._impossible, (On.HALT, On.EXPIRED): None},
+            P.STOPPED: {
+                **_THERE,
+                (On.REPORT, On.PRESENT, On.DONE, On.QUIET): _say_stopped,
+                (On.HALT, On.EXPIRED): None,
+            },
+            P.DECLINED: {
+                (On.TICK, On.JOINED, On.HALT, On.EXPIRED): None,
+                On.CONTRADICTED: Machine._misplaced,
+            },
+        },
+    )

@@ -34,7 +34,7 @@ from tacit.protocol.effects import (
 from tacit.protocol.ending import LeavingMember
 from tacit.protocol.exact_loss import exact, within
 from tacit.protocol.keyring import Keyring
-from tacit.protocol.machine import AHEAD, BATCH, TELL_FIRST, TELL_IN_ROUND
+from tacit.protocol.machine import AHEAD, BATCH, TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.masks import mask, packed, total
 from tacit.protocol.messages import (
     COORDINATOR,
@@ -65,8 +65,8 @@ from tacit.protocol.records import (
 )
 from tacit.protocol.series_clock import SlotClock
 from tacit.protocol.session import Session
-from tacit.protocol.table_series import SERIES_AGENT
-from tacit.protocol.tables import AgentPhase, On, Table
+from tacit.protocol.tables import AgentPhase as P
+from tacit.protocol.tables import On, Table, short
 
 
 @final
@@ -92,7 +92,6 @@ class SeriesAgentMachine(SlotClock, LeavingMember):
         How many messages it has made.
     """
 
-    table: ClassVar[Table] = SERIES_AGENT
     _first: Began | None
     _begun: Keyed | None
 
@@ -195,7 +194,7 @@ class SeriesAgentMachine(SlotClock, LeavingMember):
     @property
     def wants_reading(self) -> int | None:
         """The slot a reading is needed for now, if any."""
-        if self.phase is not AgentPhase.WAITING or self.keyring.erased:
+        if self.phase is not P.WAITING or self.keyring.erased:
             return None
         return self.slot if self._filter.slot <= self.slot < self.series.slots else None
 
@@ -261,7 +260,7 @@ class SeriesAgentMachine(SlotClock, LeavingMember):
         return super()._classify_own(message)
 
     def _due(self) -> On | None:
-        if self.phase is not AgentPhase.WAITING:
+        if self.phase is not P.WAITING:
             return None
         t = len(self._applied)
         if t == self.series.slots:
@@ -297,11 +296,11 @@ class SeriesAgentMachine(SlotClock, LeavingMember):
 
     def _tick(self, tick: Tick) -> None:
         super()._tick(tick)
-        if self.phase is AgentPhase.WAITING and self.slot >= self.series.slots:
+        if self.phase is P.WAITING and self.slot >= self.series.slots:
             self._erase()  # no slot is left to send in
 
     def _next_due(self) -> float | None:
-        running = self.phase is AgentPhase.WAITING and self.slot < self.series.slots
+        running = self.phase is P.WAITING and self.slot < self.series.slots
         return self.series.begin_of(self.slot + 1) if running else None
 
     def _take_reading(self, event: ReadingReady) -> None:
@@ -371,7 +370,7 @@ class SeriesAgentMachine(SlotClock, LeavingMember):
         self._again(fresh=fresh)
 
     def _repeat_is_due(self) -> None:
-        if self.phase is not AgentPhase.WAITING:
+        if self.phase is not P.WAITING:
             return
         # Repeat only if something is missing. The feedback of the previous slot may still be on its way, so
         # an agent is behind only if it lacks an earlier one, or has seen a later one.
@@ -386,7 +385,7 @@ class SeriesAgentMachine(SlotClock, LeavingMember):
         self._records.append(self.keyring.take(message))
 
     def _waiting(self) -> Waiting | None:
-        if self.phase is not AgentPhase.WAITING or len(self._applied) > self.slot - 2:
+        if self.phase is not P.WAITING or len(self._applied) > self.slot - 2:
             return None
         return Waiting(len(self._applied), (COORDINATOR,), 1)
 
@@ -494,3 +493,42 @@ class SeriesAgentMachine(SlotClock, LeavingMember):
         self._records.append(Ended(len(self._applied), reason))
         self._notices.append(Stopped(len(self._applied), reason))
         self._rest()
+
+    # ---- the table ------------------------------------------------------------------------------------
+
+    table: ClassVar[Table] = short(
+        "series_agent",
+        {
+            P.IDLE: {
+                On.START: (_enter, P.WAITING),
+                (On.ENDED, On.HALT): P.STOPPED,
+                On.EXPIRED: (_expire, P.STOPPED),
+                (On.TICK, On.JOINED): None,
+                On.CONTRADICTED: Machine._misplaced,
+            },
+            P.WAITING: {
+                On.READING: _take_reading,
+                On.FEEDBACK: _keep,
+                On.PAST: Machine._refuse,
+                On.ASKED: _repeat,
+                On.KEY: _take_key,
+                On.JOINED: _say_again,
+                On.STOP: (LeavingMember._end, P.STOPPED),
+                On.HALT: (LeavingMember._leave, P.STOPPED),
+                On.EXPIRED: (_expire, P.STOPPED),
+                On.MOVE: _move,
+                On.FORKED: _drop,
+                On.MISNAMED: (_dispute, P.STOPPED),
+                On.LAST: (_finish, P.FINISHED),
+            },
+            P.FINISHED: {
+                (On.PAST, On.JOINED): _say_done,
+                (On.STOP, On.HALT, On.EXPIRED, On.KEY, On.ASKED): None,
+                On.FEEDBACK: Machine._impossible,
+            },
+            P.STOPPED: {
+                (On.FEEDBACK, On.PAST, On.JOINED): LeavingMember._say_stopped,
+                (On.STOP, On.HALT, On.EXPIRED, On.KEY, On.ASKED): None,
+            },
+        },
+    )

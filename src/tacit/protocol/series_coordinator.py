@@ -29,7 +29,7 @@ from tacit.protocol.effects import (
 from tacit.protocol.ending import EndingCoordinator
 from tacit.protocol.key_exchange import KeyExchange
 from tacit.protocol.keyring import Keyring
-from tacit.protocol.machine import BATCH, REMEMBERED
+from tacit.protocol.machine import BATCH, REMEMBERED, Machine
 from tacit.protocol.masked_sum import opened_sum
 from tacit.protocol.messages import (
     COORDINATOR,
@@ -59,8 +59,8 @@ from tacit.protocol.records import (
 )
 from tacit.protocol.series_clock import SlotClock
 from tacit.protocol.session import Session
-from tacit.protocol.table_series import SERIES_COORDINATOR
-from tacit.protocol.tables import CoordinatorPhase, On, Table
+from tacit.protocol.tables import CoordinatorPhase as P
+from tacit.protocol.tables import On, Short, Table, short
 
 
 @final
@@ -74,8 +74,6 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
     done : set of int
         The agents that have confirmed the last feedback, or have left.
     """
-
-    table: ClassVar[Table] = SERIES_COORDINATOR
 
     def __init__(self, session: Session, *, sign: Sign) -> None:
         if session.series is None:
@@ -235,9 +233,9 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         return self._past[-back].get(who) if back <= len(self._past) else None
 
     def _due(self) -> On | None:
-        if self.phase is CoordinatorPhase.SERVING:
+        if self.phase is P.SERVING:
             return On.ALL_DONE if self._expired or len(self.done) == self.session.n else None
-        if self.phase is not CoordinatorPhase.COLLECTING:
+        if self.phase is not P.COLLECTING:
             return None
         if self.round == self.series.slots:
             return On.LAST
@@ -276,7 +274,7 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         return found
 
     def _next_due(self) -> float | None:
-        if self.phase is not CoordinatorPhase.COLLECTING or self.round == self.series.slots:
+        if self.phase is not P.COLLECTING or self.round == self.series.slots:
             return None
         due = self._closes_at if self._closing is None else self._given_up_at
         # It also wakes when a slot begins, because messages far ahead of the current slot are refused.
@@ -430,12 +428,12 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
         self.round += 1
 
     def _repeat_is_due(self) -> None:
-        if self.phase is CoordinatorPhase.COLLECTING and self._closing is not None:
+        if self.phase is P.COLLECTING and self._closing is not None:
             self._pass_on(
                 self._closing.frame, (j for j in self.session.keeper_numbers if j not in self._openings)
             )
             self._again(fresh=False)
-        elif self.phase is CoordinatorPhase.SERVING:
+        elif self.phase is P.SERVING:
             known = (i for i in self.keyring.frames if i < self.session.n)
             self._pass_on(self._feedback[-1], (i for i in known if i not in self.done))
             self._again(fresh=False)
@@ -457,3 +455,51 @@ class SeriesCoordinatorMachine(SlotClock, KeyExchange, EndingCoordinator):
             self._ended = True
             self._records.append(Ended(self.round, None))
         self._notices.append(Finished(self.series.slots))
+
+    # ---- the table ------------------------------------------------------------------------------------
+
+    _OPEN: ClassVar[Short] = {
+        On.KEY: KeyExchange._take_key,
+        On.ASKED: _answer,
+        On.DONE: _note_done,
+        On.QUIET: _note_quiet,
+        On.JOINED: _nudge,
+    }
+    table: ClassVar[Table] = short(
+        "series_coordinator",
+        {
+            P.IDLE: {
+                On.START: (_enter, P.COLLECTING),
+                On.ENDED: (EndingCoordinator._say_stopped, P.STOPPED),
+                On.HALT: (EndingCoordinator._halt, P.STOPPED),
+                On.EXPIRED: (EndingCoordinator._expire, P.STOPPED),
+                (On.TICK, On.JOINED): None,
+                On.CONTRADICTED: Machine._misplaced,
+            },
+            P.COLLECTING: {
+                **_OPEN,
+                On.REPORT: _take_report,
+                On.OPENING: _take_opening,
+                On.WITHOUT_KEEPER: (_lose_keeper, P.STOPPED),
+                On.HALT: (EndingCoordinator._halt, P.STOPPED),
+                On.EXPIRED: (EndingCoordinator._expire, P.STOPPED),
+                On.ENOUGH: _shut,
+                On.MOVE: _unmask,
+                On.SKIP: _lose,
+                On.NONSENSE: _reject,
+                On.LAST: (_serve, P.SERVING),
+            },
+            P.SERVING: {
+                **_OPEN,
+                (On.WITHOUT_KEEPER, On.HALT): None,
+                (On.EXPIRED, On.ALL_DONE): (_finish, P.FINISHED),
+            },
+            P.FINISHED: {**_OPEN, (On.WITHOUT_KEEPER, On.HALT, On.EXPIRED): None},
+            P.STOPPED: {
+                (On.REPORT, On.OPENING, On.KEY, On.ASKED, On.DONE, On.QUIET, On.WITHOUT_KEEPER, On.JOINED): (
+                    EndingCoordinator._say_stopped
+                ),
+                (On.HALT, On.EXPIRED): None,
+            },
+        },
+    )

@@ -12,6 +12,7 @@ from tacit.errors import ParameterError
 from tacit.protocol.codec import Sign
 from tacit.protocol.effects import Refused
 from tacit.protocol.keeper import KeeperMachine
+from tacit.protocol.machine import Machine
 from tacit.protocol.messages import (
     COORDINATOR,
     DIGEST_BYTES,
@@ -26,8 +27,8 @@ from tacit.protocol.messages import (
 from tacit.protocol.records import Disclosed, Evidence
 from tacit.protocol.series_clock import SlotClock
 from tacit.protocol.session import Session
-from tacit.protocol.table_series import SERIES_KEEPER
-from tacit.protocol.tables import KeeperPhase, On, Table
+from tacit.protocol.tables import KeeperPhase as P
+from tacit.protocol.tables import On, Table, extended
 
 
 @final
@@ -37,8 +38,6 @@ class SeriesKeeperMachine(KeeperMachine, SlotClock):
     Its parameters are those of `KeeperMachine`. `update` is the first slot it may still open. It ends with
     the last feedback, or by its clock when no slot can be opened any more.
     """
-
-    table: ClassVar[Table] = SERIES_KEEPER
 
     def _set_up(self, session: Session, number: int, sign: Sign) -> None:
         if session.series is None:
@@ -90,10 +89,10 @@ class SeriesKeeperMachine(KeeperMachine, SlotClock):
         return self.series.ends + self.series.interval + self.session.deadlines.start
 
     def _next_due(self) -> float | None:
-        return self._over_at if self.phase in (KeeperPhase.WAITING, KeeperPhase.DRAWING) else None
+        return self._over_at if self.phase in (P.WAITING, P.DRAWING) else None
 
     def _due(self) -> On | None:
-        if self.phase is KeeperPhase.WAITING and self._wall >= self._over_at:
+        if self.phase is P.WAITING and self._wall >= self._over_at:
             return On.ALL_DONE
         return super()._due()
 
@@ -121,3 +120,17 @@ class SeriesKeeperMachine(KeeperMachine, SlotClock):
         self._closing = self._draw = None
         self._erase()
         super()._finish(subject)
+
+    # ---- the table ------------------------------------------------------------------------------------
+
+    table: ClassVar[Table] = extended(
+        "series_keeper",
+        KeeperMachine.table,
+        {
+            # The last slot is over, and may be lost.
+            (P.WAITING, P.DRAWING): {On.FEEDBACK: (_finish, P.FINISHED)},
+            (P.WAITING,): {On.ALL_DONE: (_finish, P.FINISHED)},  # by its clock
+            # Slots can be skipped, so a closing of a slot before the last one may come at any time.
+            (P.SERVING, P.FINISHED): {(On.CLOSING, On.LACKING, On.LOST): Machine._misplaced},
+        },
+    )

@@ -1,16 +1,19 @@
 """The transitions of the machines, as data.
 
 For every phase and every event, a table gives the action and the next phase. `machine` runs tables,
-docs/explanation/protocol.md shows them as diagrams, and a test checks that they are complete.
+docs/explanation/protocol.md shows them as diagrams, and tests/protocol/tables.txt has every row.
 An action is a method of the machine. Four have a fixed meaning: "ignore" does nothing, "refuse" and
 "misplaced" count the event and change nothing else, and "impossible" raises, because to get there is a bug.
+
+A table is written short: only what differs from one rule of defaults (`usual`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from types import EllipsisType
 from typing import NamedTuple, TypeAlias, final
 
 
@@ -71,6 +74,21 @@ class On(_Name):
     ALL_DONE = "all are done"
     SHUT = "was shut before"
     NONSENSE = "sum is nonsense"
+
+
+DUE = frozenset(list(On)[list(On).index(On.ENOUGH) :])
+"""The events that follow from the state alone."""
+
+
+def usual(event: On) -> str:
+    """Return what is done where a short table says nothing.
+
+    What follows from the state must be expected, and anything heard has its place.
+    """
+    if event in DUE:
+        return "impossible"
+    known = {On.TICK: "tick", On.LEFT: "ignore", On.REFUSED: "refuse", On.CONTRADICTED: "accuse"}
+    return known.get(event, "misplaced")
 
 
 class AgentPhase(_Name):
@@ -154,19 +172,72 @@ class Table:
         return next(iter(self.rows))[0]
 
 
-Rows: TypeAlias = Mapping[tuple[On, ...], Transition]
+Action: TypeAlias = Callable[..., None]
+"""A method of the machine. It is called by its name, so that a subclass may replace it."""
+Then: TypeAlias = Action | Phase | tuple[Action, Phase] | None
+"""What to do, and where to go. A method alone stays in the phase, a phase alone does nothing but go there."""
+Short: TypeAlias = Mapping[On | tuple[On, ...] | EllipsisType, Then]
+"""The rows of one phase; ``...`` stands for all events that are not listed, instead of `usual`."""
 
 
-def table(name: str, events: Iterable[On], phases: Mapping[Phase, Rows]) -> Table:
-    """Expand groups of events into rows; refuse an event that is listed twice.
+def short(name: str, phases: Mapping[Phase, Short]) -> Table:
+    """Return the whole table of a machine from the rows that differ.
+
+    Its events are all that are named in some phase, and those that every machine handles.
+    """
+    listed = {phase: _listed(name, phase, rows) for phase, rows in phases.items()}
+    named = _EVERYWHERE.union(*listed.values())
+    events = tuple(event for event in On if event in named)
+    rows = {}
+    for phase, own in listed.items():
+        for event in events:
+            if event in own or ... in phases[phase]:
+                rows[phase, event] = _transition(phase, own[event] if event in own else phases[phase][...])
+            else:
+                rows[phase, event] = Transition(usual(event), phase)
+    return Table(name, events, rows)
+
+
+def extended(name: str, base: Table, phases: Mapping[tuple[Phase, ...], Short]) -> Table:
+    """Return a table with some rows replaced, and with further phases and events."""
+    own: dict[Phase, dict[On, Then]] = {}
+    for several, given in phases.items():
+        for phase in several:
+            for event, then in _listed(name, phase, given).items():
+                if event in own.setdefault(phase, {}):
+                    raise ValueError(f"{name}: {phase.value} on {event.value} is written twice")
+                own[phase][event] = then
+    named = set(base.events).union(*own.values())
+    events = tuple(event for event in On if event in named)
+    rows = {}
+    for phase in dict.fromkeys([*(phase for phase, _ in base.rows), *own]):
+        for event in events:
+            if event in own.get(phase, {}):
+                rows[phase, event] = _transition(phase, own[phase][event])
+            else:
+                rows[phase, event] = base.rows.get((phase, event), Transition(usual(event), phase))
+    return Table(name, events, rows)
+
+
+_EVERYWHERE = frozenset({On.TICK, On.JOINED, On.LEFT, On.HALT, On.EXPIRED, On.CONTRADICTED, On.REFUSED})
+
+
+def _listed(name: str, phase: Phase, rows: Short) -> dict[On, Then]:
+    """Return one row per event; refuse an event that is listed twice.
 
     Without the check the later row would silently replace the earlier one.
     """
-    rows: dict[tuple[Phase, On], Transition] = {}
-    for phase, groups in phases.items():
-        for group, row in groups.items():
-            for event in group:
-                if (phase, event) in rows:
-                    raise ValueError(f"{name}: {phase.value} on {event.value} is written twice")
-                rows[phase, event] = row
-    return Table(name, tuple(events), rows)
+    found: dict[On, Then] = {}
+    for group, then in rows.items():
+        for event in () if group is ... else (group,) if isinstance(group, On) else group:
+            if event in found:
+                raise ValueError(f"{name}: {phase.value} on {event.value} is written twice")
+            found[event] = then
+    return found
+
+
+def _transition(phase: Phase, then: Then) -> Transition:
+    if then is None or isinstance(then, Phase):
+        return Transition("ignore", phase if then is None else then)
+    action, after = then if isinstance(then, tuple) else (then, phase)
+    return Transition(action.__name__.removeprefix("_"), after)
