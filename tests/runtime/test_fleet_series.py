@@ -371,6 +371,35 @@ def test_a_cancelled_series_ends_for_agents_and_keepers(tmp_path, monkeypatch):
         assert not list((tmp_path / f"{name}.ledger.sessions").iterdir()), name
 
 
+def test_a_file_that_nobody_writes_is_one_reading_for_a_follower_too(tmp_path):
+    """The same reading in two slots would have two draws of noise, and its loss is counted once."""
+
+    async def main():
+        fleet = await made(tmp_path, hides="reading")
+        fleet.policy("alice", 1.5, trust=["south"], **{**ACCEPTS, "hides": "reading"})
+        run = Running(fleet)
+        async with fleet.clock.creeping(), fleet.serving():
+            await run.come(*KEEPERS, "bob", "carol", "dave")
+            alice = run.there["alice"] = fleet.follow("alice")
+            await alice.__aenter__()
+            run.ask(hides="reading")
+            await run.answered(6)
+
+            def sent():
+                records = alice.ledger.records(run.session.id)
+                return [record.update for record in records if isinstance(record, Spoke)]
+
+            for slot in range(3):
+                fleet.clock.move_to(run.session.series.begin_of(slot))
+                await fleet.until(lambda slot=slot: len(sent()) + alice.tally.unread == slot + 1)
+            found = sent()
+            await run.go(*run.there)
+            return found
+
+    # The file that the policy names was written once, before the first slot.
+    assert asyncio.run(main()) == [0]
+
+
 def test_answers_that_come_while_a_mean_is_written_do_no_harm(tmp_path):
     """Means are written on another thread than the one that hears answers."""
 

@@ -33,13 +33,17 @@ _LONGEST = 10.0
 
 
 class Readable(Protocol):
-    """Where readings come from: `tacit.runtime.fleet.sources` has several.
-
-    One that may give the same reading twice also has `read_marked`.
-    """
+    """Where readings come from: `tacit.runtime.fleet.sources` has several."""
 
     async def read(self, components: int) -> Any:
         """Return the current value, or raise `InputError` that does not show it."""
+        ...
+
+    async def read_marked(self, components: int) -> tuple[Any, Hashable]:
+        """Return the value with a mark that changes when the reading is new.
+
+        None as the mark: each call gives a new reading.
+        """
         ...
 
 
@@ -212,10 +216,7 @@ class SeriesMember(PrivateMember):
 
         The same reading in two slots would have two draws of noise, and its loss is counted once.
         """
-        read_marked = getattr(self._value, "read_marked", None)
-        if read_marked is None:
-            return await self._value.read(1)  # each call gives a new reading
-        reading, mark = await read_marked(1)
+        reading, mark = await self._value.read_marked(1)
         known = mark is not None and (self._unsure or mark == self._mark)
         self._mark, self._unsure = mark, False
         if known:

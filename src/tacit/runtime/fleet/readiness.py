@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, final
 
 from tacit.runtime.fleet.sources import SourceFailed
@@ -59,8 +60,12 @@ class WatchedSource:
 
     async def read(self, components: int) -> Value:
         """Read the source, and note whether it works."""
+        return (await self.read_marked(components))[0]
+
+    async def read_marked(self, components: int) -> tuple[Value, Hashable]:
+        """Read the source, and note whether it works; the mark is the source's."""
         try:
-            found = await self._source.read(components)
+            found = await self._source.read_marked(components)
         except SourceFailed as error:
             self._readiness.failed(SOURCE, str(error))
             raise

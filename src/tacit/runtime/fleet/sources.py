@@ -3,8 +3,8 @@
 If a source fails, the owner gets an error that does not contain what was read. A value outside the session's
 range is not an error: it is clamped, because whether an agent takes part must not depend on its value.
 
-A source that may give the same reading twice has `read_marked`: it returns the value with a mark, which
-changes when there is a new reading. A mark never depends on the value. None always counts as new.
+A series asks whether a reading is new (`read_marked`): it gets the value with a mark, which changes when
+there is a new reading. A mark never depends on the value. None always counts as new.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ class ValueSource(Protocol):
 
     async def read(self, components: int) -> Value:
         """Return the value as it is now, or raise `SourceFailed`."""
+        ...
+
+    async def read_marked(self, components: int) -> tuple[Value, Hashable]:
+        """Return the value, and a mark that changes with each new reading."""
         ...
 
     async def check(self, components: int) -> None:
@@ -142,6 +146,10 @@ class CommandSource:
             raise SourceFailed(f"{self._words[0]} ended with exit code {process.returncode}.")
         return _parsed(out[:_MOST], components)
 
+    async def read_marked(self, components: int) -> tuple[Value, Hashable]:
+        """Run the command; each run gives a new reading."""
+        return await self.read(components), None
+
 
 @final
 class EnvironmentSource:
@@ -235,6 +243,10 @@ class CallableSource:
         except Exception as error:  # its message may hold the value
             raise SourceFailed(f"the value's function failed with {type(error).__name__}.") from None
         return _parsed(numbers, components)
+
+    async def read_marked(self, components: int) -> tuple[Value, Hashable]:
+        """Call the function; each call gives a new reading."""
+        return await self.read(components), None
 
 
 def _parsed(given: str | bytes | list[float], components: int) -> Value:
