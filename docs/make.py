@@ -1,7 +1,6 @@
 """Make what the docs show: pictures, command reference, the real output of commands, notebooks, and the site.
 
-``python docs/make.py`` makes everything; ``--site`` only builds the site, into out/site; ``--check`` changes
-nothing and exits with 1 when an output in the README or docs is no longer what its command prints.
+``python docs/make.py`` makes everything; ``--help`` lists how to make less.
 
 The code blocks of a page are one session, from the first to the last in one folder and one shell:
 
@@ -14,6 +13,7 @@ words must be the same, the numbers are those of the last ``make docs``.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -21,6 +21,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -187,20 +188,31 @@ def refresh(page: Path) -> None:
         print(f"updated {page.relative_to(ROOT)}")
 
 
-def generate() -> None:
-    """Rewrite pictures, command reference and the protocol's diagrams."""
-    from tacit.cli.reference import markdown
-    from tacit.protocol.diagrams import renewed
-
+def draw(names: Iterable[str] = FIGURES) -> None:
+    """Draw these figures again."""
     PICTURES.mkdir(exist_ok=True)
-    for name, command in FIGURES.items():
+    for name in names:
+        command = FIGURES[name]
         force = "--force" if command.startswith("tacit") else ""
         (drawn,) = play(f"```sh\n{command} --out {PICTURES / name} {force}\n```", ROOT)
         print(drawn.printed, end="")
+        if drawn.status:
+            sys.exit(f"{name} is left as it is: this fails\n{command}")
+
+
+def picture_the_studio() -> None:
+    """Take the pictures of the studio again, if there is a browser."""
     if shutil.which("chromium"):
         subprocess.run([sys.executable, "-m", "docs.studio_pictures"], cwd=ROOT, check=True)
     else:
         print("the studio's pictures are left as they are: they need chromium")
+
+
+def refer() -> None:
+    """Rewrite the command reference and the protocol's diagrams."""
+    from tacit.cli.reference import markdown
+    from tacit.protocol.diagrams import renewed
+
     (DOCS / "reference" / "cli.md").write_text(markdown())
     protocol = DOCS / "explanation" / "protocol.md"
     protocol.write_text(renewed(protocol.read_text()))
@@ -224,18 +236,55 @@ def site(out: Path = SITE) -> int:
     return code
 
 
-def main() -> int:
-    """Make everything, only the site, or check the outputs that pages show."""
-    if "--check" in sys.argv[1:]:
+def main(words: Sequence[str] | None = None) -> int:
+    """Make everything, or the part that is asked for."""
+    about = "Make what the docs show: pictures, references, real output, notebooks, and the site in out/site."
+    parser = argparse.ArgumentParser(description=f"{about} Without an option, all of it.")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--site", action="store_true", help="only build the site, from the pages as they are")
+    part.add_argument("--reference", action="store_true", help="only the command reference and the diagrams")
+    part.add_argument("--pictures", nargs="*", metavar="NAME", type=_figure, help=(
+        f"only these figures, or all and the studio's: {', '.join(FIGURES)}"
+    ))  # fmt: skip
+    part.add_argument("--pages", nargs="*", metavar="PAGE", type=_page, help=(
+        "only what these pages (README.md, docs/...) show of commands, or all pages"
+    ))  # fmt: skip
+    part.add_argument("--check", action="store_true", help=(
+        "change nothing; exit with 1 if a page shows what its commands no longer print"
+    ))  # fmt: skip
+    asked = parser.parse_args(words)
+    if asked.check:
         found = [f"{page.relative_to(ROOT)}: {code}" for page in show_output() for code in stale(page)]
         print("\n".join(f"stale {line}" for line in found) or "all outputs are current")
         return 1 if found else 0
-    if "--site" not in sys.argv[1:]:
-        generate()
+    if asked.site:
+        return site()
+    everything = not asked.reference and asked.pictures is None and asked.pages is None
+    if everything or asked.pictures is not None:
+        draw(asked.pictures or FIGURES)
+        if not asked.pictures:
+            picture_the_studio()
+    if everything or asked.reference:
+        refer()
+    if everything:
         run_notebooks()
-        for page in show_output():
+    if everything or asked.pages is not None:
+        for page in asked.pages or show_output():
             refresh(page)
-    return site()
+    return site() if everything else 0
+
+
+def _figure(word: str) -> str:
+    if word not in FIGURES:
+        raise argparse.ArgumentTypeError(f"{word} is not one of {', '.join(FIGURES)}")
+    return word
+
+
+def _page(word: str) -> Path:
+    page = Path(word).resolve()
+    if page not in show_output():
+        raise argparse.ArgumentTypeError(f"{word} is not a page that shows what a command prints")
+    return page
 
 
 if __name__ == "__main__":

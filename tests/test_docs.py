@@ -434,3 +434,32 @@ def test_doctests():
         failed, attempted = failed + result.failed, attempted + result.attempted
     assert attempted > 10
     assert failed == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        (["--help"], []),
+        (["--pictures", "no.svg"], []),
+        (["--pages", "no.md"], []),
+        (["--reference"], ["refer"]),
+        (["--site"], ["site"]),
+        (["--pictures", "tail.svg"], ["draw"]),
+        (["--pictures"], ["draw", "picture_the_studio"]),
+        (["--pages", "README.md"], ["refresh"]),
+        ([], ["draw", "picture_the_studio", "refer", "run_notebooks", "refresh", "site"]),
+    ],
+    ids=" ".join,
+)
+def test_only_what_is_asked_of_the_docs_is_made(words, made, monkeypatch):
+    done = []
+    for name in ("draw", "picture_the_studio", "refer", "run_notebooks", "refresh", "site"):
+        monkeypatch.setattr(make, name, lambda *_, name=name: done.append(name))
+    monkeypatch.setattr(make, "show_output", lambda: [ROOT / "README.md"])
+    monkeypatch.chdir(ROOT)
+    if made:
+        make.main(words)
+    else:
+        with pytest.raises(SystemExit):
+            make.main(words)
+    assert done == made

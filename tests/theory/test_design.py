@@ -271,6 +271,12 @@ def test_one_draw_is_the_answer_around_a_server():
     assert every.radius == pytest.approx(answer.promise.radius, rel=1e-3)  # of every agent, after one round
 
 
+def test_notes_have_the_warning_of_the_summary():
+    answer = design(agents=3, loss=1, low=0, high=1)
+    assert answer.warning
+    assert answer.notes() == [answer.warning, ONE_DRAW] == list(answer.summary().notes)
+
+
 @pytest.mark.parametrize(
     "asked", [{"agents": 10, "mixing": 0.5}, {"agents": 10, "law": "fading"}, {"graph": STAR}]
 )

@@ -155,3 +155,24 @@ def test_a_law_without_a_best_noise_is_refused_by_the_missing_method():
 def test_asking_needs_no_numbers():
     code = "import sys, tacit; tacit.Question(agents=5, loss=1); assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            {"agent": 3},
+            r"^design\(\) has no parameter 'agent'\. Did you mean 'agents'\? It has agents, graph, ",
+        ),
+        ({"zzz": 3}, r"^design\(\) has no parameter 'zzz'\. It has agents, graph, "),
+    ],
+)
+def test_a_wrong_keyword_is_told_in_the_words_of_the_caller(given, words):
+    with pytest.raises(TypeError, match=words) as told:
+        design(epsilon=1, **given)
+    assert "__init__" not in str(told.value)
+
+
+def test_parameters_are_given_by_name():
+    with pytest.raises(TypeError, match=r"^design\(\) takes parameters by name only, like design\(agents="):
+        design(3)

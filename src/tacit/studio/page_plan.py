@@ -134,7 +134,9 @@ class PlanPage:
         self._card.set_visibility(found.curve is not None)
         if found.curve is not None:
             self._draw(found.curve)
-        self._numbers.show(found.summary, found.design.notes() if found.design is not None else ())
+        notes = found.design.notes() if found.design is not None else ()
+        # The warning stands above the numbers already.
+        self._numbers.show(found.summary, [note for note in notes if note != found.warning])
         self._same.set_visibility(not found.wrong)
         if found.wrong:
             return

@@ -90,7 +90,7 @@ class Design(ByValue, Shown):
 
     def notes(self) -> list[str]:
         """Return sentences that a user should read besides the numbers."""
-        notes = [self._about_law()]
+        notes = [self.warning or "", self._about_law()]
         if self.promise.target == "weighted":
             notes.append(
                 "The agents agree on a weighted average: those with more neighbours or less mixing count "
@@ -176,8 +176,7 @@ class Design(ByValue, Shown):
         if self.trust:
             sections["Price of trust"] = [_price(row) for row in self.trust]
         title = f"{describe_size(self.mechanism)}; answered: {self.answered}"
-        warning = () if self.warning is None else (self.warning,)
-        return Summary(title, sections, (*warning, *self.notes()))
+        return Summary(title, sections, tuple(self.notes()))
 
     def _parameters(self) -> list[Row]:
         law = self.mechanism.law

@@ -18,6 +18,7 @@ import math
 import sys
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from functools import cached_property, wraps
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, final
@@ -391,6 +392,7 @@ def asks(question: Callable[P, Question]) -> Callable[[Callable[[Question], R]],
     def decorate(answer: Callable[[Question], R]) -> Callable[P, R]:
         @wraps(answer)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            _require_names(answer.__name__, args, kwargs)
             return answer(question(*args, **kwargs))
 
         shape = signature(answer)
@@ -400,6 +402,18 @@ def asks(question: Callable[P, Question]) -> Callable[[Callable[[Question], R]],
         return call
 
     return decorate
+
+
+def _require_names(asked_of: str, args: tuple[Any, ...], names: Iterable[str]) -> None:
+    """Refuse what is not a field of a question, in the caller's words."""
+    known = Question.names()
+    if args:
+        raise TypeError(f"{asked_of}() takes parameters by name only, like {asked_of}({known[0]}=...).")
+    for name in names:
+        if name not in known:
+            close = get_close_matches(name, known, 1)
+            meant = f" Did you mean {close[0]!r}?" if close else ""
+            raise TypeError(f"{asked_of}() has no parameter {name!r}.{meant} It has {', '.join(known)}.")
 
 
 # ---- how fields are checked -------------------------------------------------------------------------
