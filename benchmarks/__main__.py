@@ -30,7 +30,6 @@ SCRIPTS = (
     "coordinator",
     "keepers",
     "ledger",
-    "cluster",
     "studio",
     "startup",
     "growth",

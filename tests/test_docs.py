@@ -137,7 +137,6 @@ def elsewhere(text):
 
 REPEATED = {
     "docs/explanation/audit.md",
-    "docs/explanation/scale.md",
     "docs/how-to/embed.md",
     "docs/how-to/extend.md",
     "docs/how-to/read-results.md",

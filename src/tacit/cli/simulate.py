@@ -14,9 +14,6 @@ from tacit.cli.values import made_up_spread, read_values, values_option
 from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
-    import xarray as xr
-
-    from tacit.arrays import FloatArray
     from tacit.mechanism import Mechanism
     from tacit.simulation import Record
     from tacit.theory.promise import Promise
@@ -88,11 +85,6 @@ def parse_record(text: str) -> Record:
 )
 @click.option("--out", type=options.OUT_FILE, help="Write the runs to a netCDF file, like runs.nc.")
 @options.force_option
-@click.option(
-    "--cluster",
-    metavar="ADDRESS",
-    help="Split the graph over a Dask cluster, like tcp://host:8786.",
-)
 @options.json_option
 def command(
     *,
@@ -102,7 +94,6 @@ def command(
     record: str,
     out: Path | None,
     force: bool,
-    cluster: str | None,
     as_json: bool,
     **asked: Any,
 ) -> None:
@@ -111,11 +102,6 @@ def command(
     The noise follows from the seed, so a simulation protects nobody. Values from a file are never
     printed. The file of --out contains states, and the values too if round 0 is recorded.
     """
-    if cluster is not None and asked["graph"] is None:
-        raise click.UsageError(
-            "--cluster splits a graph over machines, so it needs --graph; around a server a run is small "
-            "enough for one machine. Leave out --cluster, or use tacit sweep --cluster for many cells."
-        )
     if out is not None:
         output.require_writable(out, force)
     question = options.read_question(asked)
@@ -124,29 +110,16 @@ def command(
     if question.spread is None:
         question = replace(question, spread=made_up_spread(source) or 1.0)
     made = _promise(mechanism, question)
-    from tacit.simulation import measure, save
+    from tacit.simulation import measure, save, simulate
 
     with progress("simulate", "rounds") as tell:
-        how = {"runs": runs, "seed": seed, "record": parse_record(record), "progress": tell}
-        found = _simulate(mechanism, values, made.rounds, cluster, how)
+        kept = parse_record(record)
+        found = simulate(mechanism, values, made.rounds, runs=runs, seed=seed, record=kept, progress=tell)
     if out is not None:
         save(found, out)
     output.print_result(measure(found, mechanism, values, made), as_json, seed=seed, file=out)
     if out is not None and not as_json:
         click.echo(f"Kept: {out}")
-
-
-def _simulate(
-    mechanism: Mechanism, values: FloatArray, rounds: int, cluster: str | None, how: dict[str, Any]
-) -> xr.Dataset:
-    """Run here, or split over a cluster; the numbers are the same."""
-    from tacit.mechanism import Distributed
-    from tacit.simulation import simulate, simulate_partitioned
-
-    if cluster is None or not isinstance(mechanism, Distributed):
-        return simulate(mechanism, values, rounds, **how)
-    on: dict[str, Any] = {"cluster": cluster, "weights": mechanism.topology}
-    return simulate_partitioned(mechanism.law, mechanism.graph, values, rounds, **on, **how)
 
 
 def _promise(mechanism: Mechanism, question: Question) -> Promise:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tacit.simulation.measured import Measured, measure
     from tacit.simulation.oracle import reference
     from tacit.simulation.outcome import sample_agent, sample_average, sample_outcome
-    from tacit.simulation.partition import simulate_partitioned
     from tacit.simulation.record import Record
     from tacit.simulation.recorder import history_of
     from tacit.simulation.results import load, save
@@ -41,7 +40,6 @@ __all__ = [
     "save",
     "simulate",
     "simulate_on_lattice",
-    "simulate_partitioned",
     "simulate_series",
     "sweep",
 ]
@@ -54,7 +52,6 @@ __getattr__, __dir__ = exports(
         "lattice": ("SimulatedWholeNoise", "rounding_bound", "simulate_on_lattice"),
         "measured": ("Measured", "measure"),
         "outcome": ("sample_agent", "sample_average", "sample_outcome"),
-        "partition": ("simulate_partitioned",),
         "record": ("Record",),
         "oracle": ("reference",),
         "results": ("load", "save"),

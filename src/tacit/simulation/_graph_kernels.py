@@ -64,22 +64,19 @@ def begin(
     theta: FloatArray,
     x: FloatArray,
     lanes: tuple[int, ...],
-    before: int,
     lo: int,
     hi: int,
 ) -> None:
     """Set θ(0) of one sheet and make the messages of round 0.
 
-    This is phase (i), x_i = θ_i + η_i, for lo ≤ i < hi. `before` is the number of the sheet's first agent.
-    Noise is computed from the agent's number, not from its row, so a part of a graph gets the same noise as
-    the whole graph.
+    This is phase (i), x_i = θ_i + η_i, for lo ≤ i < hi.
     """
     prefer_wide()
     width = len(lanes)
     # Widths are powers of two, so a block fills the buffer exactly and its counters all move together.
     block = DRAWS // width
     eta, counters, steps = np.empty(DRAWS), np.empty(DRAWS, np.uint64), np.empty(DRAWS, np.uint64)
-    _open_counters(keys, 0, before + lo, counters, steps)
+    _open_counters(keys, 0, lo, counters, steps)
     for b in range(lo, hi, block):
         end = min(b + block, hi)
         _draw(counters, steps, eta, (end - b) * width)
@@ -123,7 +120,6 @@ def move(
     speaks: bool,
     shadowed: bool,
     lanes: tuple[int, ...],
-    before: int,
     lo: int,
     hi: int,
 ) -> None:
@@ -139,7 +135,7 @@ def move(
     counters, steps = np.empty(DRAWS, np.uint64), np.empty(DRAWS, np.uint64)
     noisy = speaks and not shadowed
     if noisy:
-        _open_counters(keys, t + 1, before + lo, counters, steps)
+        _open_counters(keys, t + 1, lo, counters, steps)
     for b in range(lo, hi, block):
         end = min(b + block, hi)
         if noisy:
@@ -209,7 +205,7 @@ def move_on(
     """
     n, width = len(indptr) - 1, len(lanes)
     # Blocks of a fixed number of agents: the order of the sum, and so its last bits, must not depend on
-    # threads, parts or the width of a sheet.
+    # threads or the width of a sheet.
     blocks = (n + AGENTS - 1) // AGENTS
     parts = np.empty(blocks * width)
     for column in range(0, len(keys), width):
@@ -219,7 +215,7 @@ def move_on(
         for t in range(first, last):
             speaks = speaks_last or t + 1 < last
             move(indptr, indices, own, heard, sigma, scales[t - first], names, states, here, there, t, speaks,
-                 shadowed, lanes, 0, 0, n)  # fmt: skip
+                 shadowed, lanes, 0, n)  # fmt: skip
             # Swapped names, not copied arrays. The caller swaps its own after an odd number of rounds.
             here, there = there, here
             if slots[t - first] >= 0:

@@ -100,8 +100,7 @@ def weighted_closed_sum(
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         rows = _Rows(context, builder, signature, args, lanes)
-        # The own message first, then the neighbours in their order, as in `closed_sum`: a graph that is cut
-        # into parts adds in the same order, and gets the same bits.
+        # The own message first, then the neighbours in their order, as in `closed_sum`.
         start = builder.fmul(rows.spread(args[6]), rows.load(0, args[5]))
         running = cgutils.alloca_once_value(builder, start)
         with cgutils.for_range_slice(builder, args[3], args[4], _INT(1), _INT) as (edge, __):

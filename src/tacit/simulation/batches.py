@@ -157,7 +157,7 @@ class DistributedTile(Tile):
         for columns, theta, x in self._sheets(self._theta, self._x):
             work = partial(
                 _graph_kernels.begin, setup.values, self.component[columns], scale, self._keys[columns],
-                theta, x, self._lanes, 0,
+                theta, x, self._lanes,
             )  # fmt: skip
             self._share(work, self._bounds)
 
@@ -183,7 +183,7 @@ class DistributedTile(Tile):
         speaks = self.t + 1 < self._rounds
         work = partial(
             _graph_kernels.move, self._graph.indptr, self._graph.indices, *self._rows, self._sigma, scale,
-            self._keys, self._theta, self._x, self._x_next, self.t, speaks, self._shadowed, self._lanes, 0,
+            self._keys, self._theta, self._x, self._x_next, self.t, speaks, self._shadowed, self._lanes,
         )  # fmt: skip
         self._share(work, self._bounds)
         self._x, self._x_next, self.t = self._x_next, self._x, self.t + 1

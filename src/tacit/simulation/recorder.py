@@ -130,8 +130,8 @@ def dataset(kept: Kept, *, vectors: bool, interrupted: bool) -> xr.Dataset:
             rows = setup.mechanism.topology
             if isinstance(rows, GivenWeights):
                 variables |= {"own_count": ("agent", rows.own_counts), "count": ("edge", rows.counts)}
-    variables |= labelled_parameters(setup.mechanism.law, kept.agents)
-    attrs = attributes(
+    variables |= _labelled_parameters(setup.mechanism.law, kept.agents)
+    attrs = _attributes(
         setup.mechanism.kind,
         law=setup.mechanism.law,
         agents=setup.mechanism.n,
@@ -176,7 +176,7 @@ def _rest(kept: Kept, finished: IntArray) -> tuple[FloatArray, FloatArray | None
     return eta, y
 
 
-def labelled_parameters(law: Law, agents: IntArray | None = None) -> dict[str, Any]:
+def _labelled_parameters(law: Law, agents: IntArray | None) -> dict[str, Any]:
     """Mixing, noise and decay as variables, of all agents or some."""
     return {
         name: (
@@ -190,7 +190,7 @@ def labelled_parameters(law: Law, agents: IntArray | None = None) -> dict[str, A
     }
 
 
-def attributes(
+def _attributes(
     kind: str,
     *,
     law: Law,

@@ -143,7 +143,7 @@ class SweepPlan:
         """θ(0) of n agents."""
         if self.given is not None:
             return as_states(self.given, n)
-        return values_between(self.values, 0, n)
+        return _made_values(self.values, n)
 
     def spread(self, n: int) -> float:
         """Largest minus smallest initial value, without holding n numbers."""
@@ -306,14 +306,11 @@ def _uniform(text: str, n: int) -> Iterable[FloatArray]:
     return (rng.uniform(low, high, min(_CHUNK, n - done)) for done in range(0, n, _CHUNK))
 
 
-def values_between(text: str, lo: int, hi: int) -> FloatArray:
-    """θ(0) of agents lo ≤ i < hi only: the same numbers as when all are made."""
+def _made_values(text: str, n: int) -> FloatArray:
     if text == "zeros":
-        return np.zeros(hi - lo)
+        return np.zeros(n)
     low, high, seed = _uniform_parts(text)
-    bits = np.random.PCG64(seed)
-    bits.advance(lo)  # one step of the generator makes one number
-    return np.random.Generator(bits).uniform(low, high, hi - lo)
+    return np.random.default_rng(seed).uniform(low, high, n)
 
 
 @lru_cache(maxsize=64)
