@@ -128,7 +128,7 @@ def test_trajectories_on_a_graph(answer):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("tradeoff", "--out", "a.jpg"), "written as .svg, .png, .pdf, .pgf, got 'a.jpg'"),
+        (("tradeoff", "--out", "a.jpg"), "written as .svg, .png, .pdf, got 'a.jpg'"),
         (("tradeoff", "--out", "nowhere/a.svg"), "there is no directory nowhere"),
         (("tradeoff", "--table", "--mixing", 2), "mixing (sigma) must be in (0, 1), got 2.0"),
         (("tradeoff", "--table", "--decay", 0.1), "decay must be in (1 - mixing, 1)"),
@@ -217,8 +217,6 @@ def test_a_figure_has_the_width_asked_for(run, tmp_path):
         run("figure", "bounds", *FIGURES["bounds"], "--width", width, "--out", "a.svg", "--force")
         svg = ElementTree.parse(tmp_path / "a.svg").getroot()
         assert float(svg.get("width").removesuffix("pt")) == pytest.approx(points)
-    run("figure", "bounds", *FIGURES["bounds"], "--width", "one-column", "--out", "a.pgf")
-    assert "pgfqpoint{3.500000in}" in (tmp_path / "a.pgf").read_text()
     for wrong in ("three-columns", "0.5", "-1"):
         text = run("figure", "bounds", "--width", wrong, "--out", "b.svg", code=2).output
         assert "Traceback" not in text

@@ -102,7 +102,7 @@ Examples:
     help="Probability of a false alarm, over all tests together, in (0, 1).",
 )
 @options.seed_option
-@click.option("--out", type=options.OUT_FILE, help="Draw the result: .svg, .png, .pdf or .pgf.")
+@click.option("--out", type=options.OUT_FILE, help="Draw the result: .svg, .png or .pdf.")
 @width_option
 @options.force_option
 @options.json_option

@@ -89,7 +89,7 @@ class Methods(click.ParamType[tuple[str, ...]]):
     "--methods", type=Methods(), metavar="NAME,…", help=f"Some of {', '.join(NAMES)}.  [default: all]"
 )
 @options.seed_option
-@click.option("--out", type=options.OUT_FILE, help="Draw the comparison: .svg, .png, .pdf or .pgf.")
+@click.option("--out", type=options.OUT_FILE, help="Draw the comparison: .svg, .png or .pdf.")
 @width_option
 @options.force_option
 @options.json_option

@@ -92,7 +92,7 @@ def _out_options(function: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--out",
             type=options.OUT_FILE,
-            help="File to draw into: .svg, .png, .pdf or .pgf.  [default: NAME.svg]",
+            help="File to draw into: .svg, .png or .pdf.  [default: NAME.svg]",
         ),
         width_option,
         options.force_option,

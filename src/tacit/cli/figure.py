@@ -20,7 +20,7 @@ Examples:
   tacit figure tradeoff --out tradeoff.svg
   tacit figure tradeoff --table
   tacit figure belief --agents 20 --epsilon 1 --out belief.png
-  tacit figure bounds --width one-column --out bounds.pgf
+  tacit figure bounds --width one-column --out bounds.pdf
 """
 
 _mixing = click.option("--mixing", type=options.NUMBER, default=0.8, show_default=True, help="Mixing (σ).")
@@ -170,7 +170,7 @@ def smoothness(*, agents: tuple[int, ...], failure_probability: float) -> Drawin
     return Drawing({"agents": agents, "failure_probability": failure_probability}, numbers.table(), draw)
 
 
-@command.command(epilog="\b\nExample:\n  tacit figure bounds --width one-column --out bounds.pgf\n")
+@command.command(epilog="\b\nExample:\n  tacit figure bounds --width one-column --out bounds.pdf\n")
 @click.option("--mixing", type=options.NUMBERS, help="Mixings (σ).  [default: from 0.01 to 0.99]")
 @delivered
 def bounds(*, mixing: tuple[float, ...] | None) -> Drawing:

@@ -40,7 +40,7 @@ DASHES: tuple[Any, ...] = (
 
 MARKERS = ("o", "s", "^", "D", "v", "P")
 
-FORMATS = (".svg", ".png", ".pdf", ".pgf")
+FORMATS = (".svg", ".png", ".pdf")
 
 _LAYOUT_DPI = 1200
 
@@ -207,10 +207,9 @@ def _settled(figure: Figure) -> Iterator[None]:
 
 
 def save(figure: Figure, file: str | PathLike[str] | IO[bytes], suffix: str | None = None) -> None:
-    """Write a figure as SVG, PNG, PDF or PGF, by its suffix.
+    """Write a figure as SVG, PNG or PDF, by its suffix.
 
-    No date or version is written, so the same figure gives the same bytes. PGF is input for LaTeX. No
-    LaTeX is needed to write it: text is measured in the figure's own font.
+    No date or version is written, so the same figure gives the same bytes.
     """
     kind = (suffix or Path(str(file)).suffix).lower()
     if kind not in FORMATS:
@@ -223,13 +222,4 @@ def save(figure: Figure, file: str | PathLike[str] | IO[bytes], suffix: str | No
         ".pdf": {"CreationDate": None, "Creator": "tacit", "Producer": None},
     }
     with styled(), _settled(figure):
-        if kind != ".pgf":
-            figure.savefig(file, format=kind[1:], metadata=blank[kind])
-            return
-        from tacit.plots.pgf import write_pgf
-
-        if isinstance(file, str | PathLike):
-            with Path(file).open("wb") as opened:
-                write_pgf(figure, opened)
-        else:
-            write_pgf(figure, file)
+        figure.savefig(file, format=kind[1:], metadata=blank[kind])
