@@ -57,7 +57,7 @@ def test_a_sweep_takes_it(described, tmp_path):
     call = {"rounds": 2, "runs": 2, "method": "outcome"}
     given = sweep({"graph": [described], "mixing": 0.8, "epsilon": 1}, path=tmp_path / "a", **call)
     named = sweep({"graph": "ring:4", "mixing": 0.8, "epsilon": 1}, path=tmp_path / "b", **call)
-    assert given.radius.values.tolist() == named.radius.values.tolist()
+    assert given.average_radius.values.tolist() == named.average_radius.values.tolist()
     assert given.deviation.values.tolist() == named.deviation.values.tolist()
 
 

@@ -199,7 +199,7 @@ def short(name: str, phases: Mapping[Phase, Short]) -> Table:
 
 
 def extended(name: str, base: Table, phases: Mapping[tuple[Phase, ...], Short]) -> Table:
-    """Return a table with some rows replaced, and with further phases and events."""
+    """Return a table with rows replaced, and further phases and events."""
     own: dict[Phase, dict[On, Then]] = {}
     for several, given in phases.items():
         for phase in several:
