@@ -2,11 +2,13 @@
 
 import ast
 import importlib
+import inspect
 import pkgutil
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +54,14 @@ def test_a_class_name_is_used_once():
     assert [name for name, times in names.items() if times > 1] == []
 
 
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_public_class_is_called_the_same_everywhere(name):
+    package = importlib.import_module(name)
+    public = {each: getattr(package, each) for each in getattr(package, "__all__", ())}
+    classes = {each: what for each, what in public.items() if inspect.isclass(what) and what is not Any}
+    assert {each: what.__name__ for each, what in classes.items()} == {each: each for each in classes}
+
+
 def test_no_module_has_a_name_that_says_nothing():
     """A reader looks for what a module is about; these names do not tell."""
     empty = {"common", "helpers", "manager", "misc", "stuff", "things", "tools", "util", "utils"}
@@ -79,12 +89,12 @@ def test_the_root_is_light():
 def test_the_verbs_and_nouns_of_the_root():
     verbs = {"analyze", "compare", "design", "examine", "simulate"}
     nouns = {
-        "Agent",
         "ClientServer",
         "Constant",
         "Design",
         "Distributed",
         "Fading",
+        "FleetAgent",
         "Graph",
         "OneShot",
         "Promise",

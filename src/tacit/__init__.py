@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tacit.history import History
     from tacit.law import Constant, Fading, OneShot
     from tacit.mechanism import ClientServer, Distributed
-    from tacit.runtime.fleet.follower import FleetAgent as Agent
+    from tacit.runtime.fleet.follower import FleetAgent
     from tacit.simulation import simulate
     from tacit.theory.answers import Design, design
     from tacit.theory.promise import Promise, analyze
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
-    "Agent",
     "ClientServer",
     "Constant",
     "Design",
     "Distributed",
     "Fading",
+    "FleetAgent",
     "Graph",
     "History",
     "Infeasible",
@@ -72,7 +72,7 @@ __getattr__, __dir__ = exports(
         "history": ("History",),
         "law": ("Constant", "Fading", "OneShot"),
         "mechanism": ("ClientServer", "Distributed"),
-        "runtime.fleet.follower": ("FleetAgent as Agent",),
+        "runtime.fleet.follower": ("FleetAgent",),
         "simulation": ("simulate",),
         "theory.answers": ("Design", "design"),
         "theory.promise": ("Promise", "analyze"),

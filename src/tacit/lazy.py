@@ -26,18 +26,15 @@ def exports(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a lazy package.
 
-    `homes` says which module has which names. ``FleetAgent as Agent`` is the module's `FleetAgent`, called
-    `Agent` here.
+    `homes` says which module has which names.
     """
-    listed = [(module, *name.split(" as ")) for module, names in homes.items() for name in names]
-    home = {name[-1]: (f"{package}.{module}", name[0]) for module, *name in listed}
+    home = {name: f"{package}.{module}" for module, names in homes.items() for name in names}
 
     def load(name: str) -> object:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module, there = home[name]
         try:
-            return getattr(import_module(module), there)
+            return getattr(import_module(home[name]), name)
         except ModuleNotFoundError as error:
             from tacit.extras import missing_extra
 

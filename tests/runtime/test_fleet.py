@@ -419,14 +419,14 @@ def test_a_fleet_with_keepers_killed_agents_and_a_restarted_hub(tmp_path):
 
 
 def test_a_program_takes_part_with_a_function(tmp_path):
-    """docs/how-to/embed.md: `tacit.Agent` with a value from a function, read when a session begins."""
+    """docs/how-to/embed.md: `tacit.FleetAgent` with a value from a function, read when a session begins."""
     asked = []
 
     async def main():
         fleet = await fleet_of(tmp_path, "alice", "bob")
         path = fleet.policy("alice", value_table={})
         async with fleet.serving() as hub, following(fleet, "bob"):
-            async with tacit.Agent(path, value=lambda: asked.append(1) or 5.0) as agent:
+            async with tacit.FleetAgent(path, value=lambda: asked.append(1) or 5.0) as agent:
                 await fleet.until(lambda: "alice" in {m.name for m in hub.gateway.members.values() if m.role})
                 assert asked == []
                 running = asyncio.ensure_future(fleet.run(every=0.1, times=2, least=2))
@@ -439,7 +439,7 @@ def test_a_program_takes_part_with_a_function(tmp_path):
             assert sorted(mean.value for mean in means) == sorted(result["mean"] for _, result in found)
             assert means[-1].spent == 2.0
         with pytest.raises(InputError, match="goes with the path"):
-            tacit.Agent(agent.policy, value=lambda: 1.0)
+            tacit.FleetAgent(agent.policy, value=lambda: 1.0)
 
     asyncio.run(main())
     assert asked == [1, 1]

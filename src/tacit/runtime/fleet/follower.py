@@ -2,7 +2,7 @@
 
 ::
 
-    async with tacit.Agent("alice.toml") as agent:
+    async with tacit.FleetAgent("alice.toml") as agent:
         async for mean in agent:
             ...
 
