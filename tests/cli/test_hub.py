@@ -342,6 +342,11 @@ def test_a_gateway_enrols_many_with_one_command(run, answer, hub, tmp_path, monk
     told = run("enroll", "lines", "--name", "meter-*", *command).stdout.splitlines()
     assert told == [f"{name} is enrolled: {name}.toml" for name in ("meter-1", "meter-2", "meter-3", "roof")]
     assert [(keys, name) for _, keys, name in made][2:] == [("meter-3", "meter-3"), ("roof", None)]
+    written(tmp_path / "more", run("invite", "door-*", "--count", 2, "--hub", hub).stdout)
+    file = ("--value-file", "the-*.txt", "--low", 0, "--high", 9, "--cap", 2)
+    told = run("enroll", "more", "--name", "door-*", *file).stdout
+    assert "the-door-2.txt does not exist yet" in told  # a wrong pattern shows before the agents run
+    del made[4:]
     assert len({number for number, _, _ in made}) == 4
     assert asyncio.run(read_policy("meter-2.toml").source.read(1)) == 4.0
     (tmp_path / "meter-2.toml").unlink()

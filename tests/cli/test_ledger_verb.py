@@ -96,7 +96,27 @@ def test_a_ledger_in_use_is_shown_and_not_changed(run, tmp_path):
         shown = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
         assert [one["value"] for one in shown["values"]] == list(ledger.values())
         assert shown["file"] == "a.ledger"
-    assert not list(tmp_path.glob(".tacit-*"))
+
+
+_SHOWS = """
+import sys
+made = []
+words = {"os.mkdir", "tempfile.mkdtemp", "tempfile.mkstemp", "shutil.copyfile", "sqlite3.connect"}
+sys.addaudithook(lambda event, given: made.append((event, str(given[0]))) if event in words else None)
+from tacit.cli import main
+try:
+    main(["ledger", "show", "a.ledger", "--json"])
+finally:
+    print(made, file=sys.stderr)
+"""
+
+
+def test_the_copy_of_a_ledger_in_use_is_never_a_file(tmp_path):
+    """It has the value's states. A command that is killed would leave it behind."""
+    with Ledger(tmp_path / "a.ledger"):
+        done = subprocess.run([sys.executable, "-c", _SHOWS], check=True, capture_output=True, text=True)
+    assert "meter-7" in done.stdout
+    assert done.stderr.strip() == "[('sqlite3.connect', ':memory:')]"
 
 
 def test_states_are_forgotten_and_what_they_cost_is_not(answer, run, tmp_path):

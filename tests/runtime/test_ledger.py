@@ -17,6 +17,7 @@ from tacit.errors import CapExceeded, InputError, LedgerError
 from tacit.protocol.messages import Reason
 from tacit.protocol.records import Closed, Ended, Evidence, Opened, Silenced, Spoke
 from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.ledger.snapshot import open_snapshot
 
 T = b"t" * 32
 
@@ -58,6 +59,35 @@ def test_records_come_back_in_order(path):
         assert ledger.sessions() == (S, T)
         assert ledger.records(T) == [Opened(T, (0, 1)), Closed(0, b"feedback", (0,), (b"report",))]
         assert ledger.records(b"u" * 32) == []
+
+
+def test_a_copy_in_memory_has_all_that_was_saved(path):
+    """From file and log together: new rows, rows that were forgotten, a log that was begun anew."""
+
+    def require_same():
+        with open_snapshot(path) as copy:
+            assert copy.position.count == 0  # it is never compared with a mark
+            assert copy.sessions() == ledger.sessions()
+            assert copy.balance("meter") == ledger.balance("meter")
+            assert [copy.size(one) for one in (S, T)] == [ledger.size(one) for one in (S, T)]
+            assert copy.records(T) == ledger.records(T)
+            assert copy.forgotten(S) == ledger.forgotten(S)
+            with pytest.raises(LedgerError):
+                copy.append(T, [Closed(99, b"feedback", (0,), (b"report",))])
+
+    with Ledger(path) as ledger:
+        ledger.reserve(S, "meter", planned=1.0, adjacency=1.0, diameter=1.0, cap=10.0)
+        ledger.append(S, [began(), Spoke(0, b"frame 0", 0.25)])
+        require_same()
+        ledger.settle(S)
+        ledger.forget(S)
+        require_same()
+        ledger.append(T, [Opened(T, (0, 1))])
+        for number in range(1200):  # more than SQLite keeps in the log
+            ledger.append(T, [Closed(number, bytes(3000), (0,), (b"report",))], flush=False)
+            if number % 400 == 399:
+                require_same()
+    assert sorted(path.parent.iterdir()) == [path, path.with_name(f"{path.name}.mark")]
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -146,7 +146,7 @@ def _enroll_many(
         own = {word: _named(word, value, chosen) for word, value in given.items()}
         made.append(_enrolled(one, chosen if "*" in one.pattern else None, keys, own.pop("keeper"), own))
         if not as_json:
-            click.echo(f"{chosen} is enrolled: {made[-1].policy}")
+            click.echo(" ".join((f"{chosen} is enrolled: {made[-1].policy}", *made[-1].notes)))
     if as_json:
         output.print_json({"enrolled": [one.as_dict() for one in made]})
 

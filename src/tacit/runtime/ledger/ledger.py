@@ -20,8 +20,9 @@ from __future__ import annotations
 
 import math
 import os
+import sqlite3
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
@@ -108,20 +109,30 @@ class Ledger:
     """
 
     def __init__(self, path: str | Path, *, create: bool = True, copied: bool = False) -> None:
-        self._purse, self._lock, self._process = Purse(), RLock(), os.getpid()
-        self._horizon = 0
-        self._store = Store.open(Path(path), self._learn, create=create, copied=copied)
-        if self._store.carried is not None:
-            self._purse.carry(self._store.carried.sums)
-            self._horizon = self._store.carried.horizon
-        self._keys = EphemeralKeys(self._store.path)
-        self._keyless: set[bytes] = set()  # their keys are erased once the record of it is on the disk
+        self._use(lambda: Store.open(Path(path), self._learn, create=create, copied=copied))
         try:
             # The ledger is locked, so no session runs now.
             self._keys.sweep(self._needs_key)
         except BaseException:
             self._store.close()
             raise
+
+    @classmethod
+    def in_memory(cls, path: Path, database: sqlite3.Connection) -> Self:
+        """Return a copy of the ledger at `path`, to be read only (`snapshot`)."""
+        ledger = cls.__new__(cls)
+        ledger._use(lambda: Store.in_memory(path, database, ledger._learn))
+        return ledger
+
+    def _use(self, opened: Callable[[], Store]) -> None:
+        self._purse, self._lock, self._process = Purse(), RLock(), os.getpid()
+        self._horizon = 0
+        self._store = opened()
+        if self._store.carried is not None:
+            self._purse.carry(self._store.carried.sums)
+            self._horizon = self._store.carried.horizon
+        self._keys = EphemeralKeys(self._store.path)
+        self._keyless: set[bytes] = set()  # their keys are erased once the record of it is on the disk
 
     def __repr__(self) -> str:
         return f"<Ledger {self.path}, {self._store.count} records>"

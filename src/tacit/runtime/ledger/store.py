@@ -64,10 +64,10 @@ _ADVICE = "Never restore a ledger: noise would be drawn again for messages that 
 class Store:
     """An open file of rows; after a failed write it refuses everything."""
 
-    def __init__(self, path: Path, mark: Mark, *, created: bool) -> None:
+    def __init__(self, path: Path, mark: Mark | None, database: sqlite3.Connection, *, created: bool) -> None:
         self.path, self.created = path, created
-        self._mark = mark
-        self._database = _connect(path)
+        self._mark = mark  # None: a copy in memory
+        self._database = database
         self._failed: str | None = None
         self._kind: type[LedgerError] = LedgerError
         self.generation = b""
@@ -119,9 +119,10 @@ class Store:
                 )
             position = _create(path, mark)
         _require_usable(path)
-        store = cls(path, mark, created=created)
+        store = cls(path, mark, _connect(path), created=created)
         try:
             store._require_ours()
+            store._require_log()
             store._verify(learn, position)
             # Compare before writing: the mark's position is the only evidence of a rollback, and the next
             # line replaces it. It also sets `born`, before anything can be sent.
@@ -131,6 +132,14 @@ class Store:
         except BaseException:
             store._database.close()
             raise
+        return store
+
+    @classmethod
+    def in_memory(cls, path: Path, database: sqlite3.Connection, learn: Callable[[Kept], None]) -> Store:
+        """Check a copy in memory of the file at `path`; it cannot be written."""
+        store = cls(path, None, database, created=False)
+        store._require_ours()
+        store._verify(learn, None)
         return store
 
     def _require_ours(self) -> None:
@@ -149,6 +158,8 @@ class Store:
                 f"{self.path} has version {version}, and this tacit knows version {schema.VERSION}: use the "
                 "tacit that wrote it, or a newer one."
             )
+
+    def _require_log(self) -> None:
         if self._ask("PRAGMA journal_mode = WAL") != "wal":
             raise LedgerError(f"{self.path} is on a disk that allows no write-ahead log: use a local disk.")
 
@@ -445,6 +456,7 @@ class Store:
     @property
     def descriptor(self) -> int:
         """A descriptor on the file system that the file is on: the mark's."""
+        assert self._mark is not None
         return self._mark.descriptor
 
     def rows(self, where: str, arguments: tuple[Any, ...]) -> list[Kept]:
@@ -467,16 +479,18 @@ class Store:
         with suppress(sqlite3.Error):
             self._database.close()
         with suppress(OSError):
-            if self._failed is None:
+            if self._failed is None and self._mark is not None:
                 self._keep_mark(durable=True)
                 for guard in self._guards.values():
                     guard.write(self._position, durable=True)
         for mark in (self._mark, *self._guards.values()):
-            mark.close()
+            if mark is not None:
+                mark.close()
         self._guards.clear()
         self._failed = self._failed or "is closed."
 
     def _keep_mark(self, *, durable: bool) -> None:
+        assert self._mark is not None
         self._mark.write(self._position, durable=durable)
         if durable:
             self._synced = self.count
