@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from tests.doubles import known_ephemeral, known_key, known_session
 
 from benchmarks.harness import Contestant, Goal, Question, pace, race, save, show
 from benchmarks.network import commands, make_plan
@@ -22,7 +23,6 @@ from tacit.protocol.effects import Heard, NoiseReady, Start
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masks import public_key
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Closing, Key
-from tacit.testing import known_ephemeral, known_key, known_session
 
 AGENTS, KEEPERS, ROUNDS = 100, 2, 20  # rounds in a turn
 PATIENCE = 12.0  # seconds for one question

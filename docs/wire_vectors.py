@@ -1,6 +1,6 @@
 """Make docs/reference/wire-vectors.json: test vectors of the wire format, for other languages.
 
-``python docs/wire_vectors.py`` writes the file. It is the same on every machine: keys come from fixed seeds,
+``python -m docs.wire_vectors`` writes the file. It is the same on every machine: keys come from fixed seeds,
 the noise is given, and everything else is arithmetic on whole numbers. tests/test_wire.py compares it.
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from tests.doubles import Harness, ScriptedNoise, known_ephemeral, known_key, known_series, known_session
 
 from tacit.law.geometric import fading_scale
 from tacit.mechanism.whole import nearest
@@ -27,7 +28,6 @@ from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.session import Session
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.verification.verdict import verify
-from tacit.testing import Harness, ScriptedNoise, known_ephemeral, known_key, known_series, known_session
 
 FILE = Path(__file__).parent / "reference" / "wire-vectors.json"
 

@@ -12,6 +12,7 @@ import click
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
+from tests.doubles import known_session
 from tests.runtime.fleets import Fleet, following
 
 from tacit.cli import main
@@ -22,7 +23,6 @@ from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.status.status import Status
 from tacit.runtime.transport.memory import MemoryNetwork
-from tacit.testing import known_session
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"

@@ -345,13 +345,14 @@ def test_the_session_file_and_the_policy_shown_can_be_read(tmp_path):
 def test_the_metrics_are_those_that_are_served(tmp_path):
     from types import SimpleNamespace as Made
 
+    from tests.doubles import known_session
+
     from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
     from tacit.runtime.fleet.follower import Tally
     from tacit.runtime.fleet.hub import Hub
     from tacit.runtime.fleet.hub_directory import new_hub
     from tacit.runtime.fleet.readiness import Readiness
     from tacit.runtime.status.status import Status
-    from tacit.testing import known_session
 
     status = Status(known_session(agents=3), who=0)
     loss = {"spent": 0.1, "planned": 0.2, "cap": 0.3}

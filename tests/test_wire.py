@@ -8,13 +8,13 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
+from tests.doubles import known_session
 
 from tacit.graph import Graph
 from tacit.protocol.codec import Codec
 from tacit.protocol.messages import Message
 from tacit.protocol.session import Session
 from tacit.runtime.verification.verdict import verify
-from tacit.testing import known_session
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,7 +38,7 @@ def vectors():
 
 def test_the_file_is_current():
     made = load(ROOT / "docs" / "wire_vectors.py")
-    assert made.FILE.read_text() == made.text(), "run: python docs/wire_vectors.py"
+    assert made.FILE.read_text() == made.text(), "run: python -m docs.wire_vectors"
 
 
 def plain(value):

@@ -12,7 +12,7 @@ The map of the package, from the ground up:
 - `tacit.simulation`: simulated runs, with noise from a seed.
 - `tacit.audit`: what an adversary could learn, and testers that try to break the promise.
 - `tacit.protocol`: agent, coordinator and peer as machines without a network.
-- `tacit.runtime`: the only place with network, disk and clock. `tacit.testing`: its public test tools.
+- `tacit.runtime`: the only place with network, disk and clock.
 - `tacit.plots`: data in, Figure out.
 - `tacit.cli`: the command line, one file per verb.
 

@@ -11,6 +11,7 @@ import random
 
 import numpy as np
 import pytest
+from tests.doubles import known_key, known_session
 
 from tacit.errors import CapExceeded
 from tacit.mechanism.lattice import Lattice
@@ -22,7 +23,6 @@ from tacit.protocol.private_state import Budget
 from tacit.protocol.session import LAST_EXPIRY
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.transport.base import Inbox
-from tacit.testing import known_key, known_session
 
 CAP = 1.0
 

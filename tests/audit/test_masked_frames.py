@@ -9,6 +9,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.doubles import Harness, ScriptedNoise, known_key, known_session
 
 from tacit.audit import Simulated, examine_files, examine_folder, write_folder
 from tacit.audit.masked_frames import MaskedFrames, frame_findings, mask_findings
@@ -23,7 +24,6 @@ from tacit.protocol.masks import mask
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Closing, Masked, Opening
 from tacit.protocol.records import Evidence
 from tacit.runtime.transcript import TranscriptWriter
-from tacit.testing import Harness, ScriptedNoise, known_key, known_session
 
 LENGTH = 20
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.doubles import known_session
 
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.audit import Simulated
-from tacit.testing import known_session
 
 PARAMETERS = Fading(0.8, 10, 0.6)
 SERVER = ClientServer(PARAMETERS, agents=3)

@@ -1,7 +1,8 @@
 """What `tacit coordinate` says of a session that is over."""
 
+from tests.doubles import known_session
+
 from tacit.runtime.coordinator import CoordinatorResult
-from tacit.testing import known_session
 
 
 def result(feedback, components=1):

@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.doubles import Harness, ScriptedNoise, known_session
 
 import tacit
 from tacit import ClientServer, Constant, Distributed, Fading, Graph
@@ -25,7 +26,6 @@ from tacit.runtime.session.design import draft
 from tacit.simulation.engine import simulate
 from tacit.simulation.oracle import reference
 from tacit.simulation.record import Record
-from tacit.testing import Harness, ScriptedNoise, known_session
 from tacit.theory import accuracy, convergence, privacy
 from tacit.theory.promise import analyze
 from tacit.theory.question import Question

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from click.testing import CliRunner
+from tests.doubles import known_session
 from tests.runtime.builders import small_session
 
 from tacit import ClientServer, Distributed, Fading, Graph
@@ -39,7 +40,6 @@ from tacit.simulation import sample_average, sample_outcome, sweep
 from tacit.simulation.engine import simulate
 from tacit.simulation.oracle import reference
 from tacit.simulation.record import Record
-from tacit.testing import known_session
 from tacit.theory import accuracy, convergence, moments, privacy
 from tacit.theory.answers import design
 from tacit.theory.promise import analyze

@@ -7,12 +7,12 @@ from fractions import Fraction
 import msgspec
 import numpy as np
 import pytest
+from tests.doubles import Harness, ScriptedNoise
 
 from tacit.mechanism.on_lattice import OnLattice
 from tacit.protocol.codec import as_numbers
 from tacit.protocol.messages import Kind
 from tacit.protocol.records import Closed, Disclosed, Keyed, Shut, Spoke
-from tacit.testing import Harness, ScriptedNoise
 
 NOT_STATE = {"session", "codec", "refused", "_codec", "_sign", "_agent", "_losses", "_records", "_messages"}
 SAID = Spoke | Closed | Disclosed | Shut | Keyed

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from tests.doubles import known_key, known_session
 
 from tacit.cli.notices import sentence
 from tacit.errors import LedgerError, ParameterError, StateError
@@ -51,7 +52,6 @@ from tacit.protocol.messages import (
 from tacit.protocol.private_state import DRAWS_AHEAD, Budget
 from tacit.protocol.records import Began, Ended, Evidence, Moved, Silenced, Spoke
 from tacit.protocol.tables import AgentPhase as P
-from tacit.testing import known_key, known_session
 
 
 class Alone:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.doubles import known_key, known_session
 
 from tacit.errors import FileError
 from tacit.mechanism.lattice import Lattice
@@ -32,7 +33,6 @@ from tacit.protocol.messages import (
     Stop,
 )
 from tacit.protocol.records import Evidence, Moved, Spoke, decode_record, encode_record
-from tacit.testing import known_key, known_session
 
 SESSION = known_session(10, 4, components=2, lattice=Lattice(0, 1, -70, 40, 20))
 CODEC = Codec(SESSION)

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.doubles import known_key, known_session
 
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Codec, combined, digest
@@ -44,7 +45,6 @@ from tacit.protocol.messages import (
 from tacit.protocol.records import Began, Closed, Ended, Evidence, Opened
 from tacit.protocol.session import Deadlines
 from tacit.protocol.tables import CoordinatorPhase as P
-from tacit.testing import known_key, known_session
 
 
 class Server:

@@ -1,12 +1,12 @@
 """A crash at every single point between hearing, saving and sending. None of them costs anything."""
 
 import pytest
+from tests.doubles import Harness, Point, known_session
 
 from tacit.protocol.codec import as_numbers
 from tacit.protocol.messages import COORDINATOR
 from tacit.protocol.records import Ended
 from tacit.protocol.session import Deadlines
-from tacit.testing import Harness, Point, known_session
 
 PATIENT = Deadlines(round=1e6, start=1e6, repeat=1)
 SESSIONS = {

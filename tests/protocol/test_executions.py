@@ -1,11 +1,11 @@
 """What runs over a network is the mechanism itself, bit for bit."""
 
 import pytest
+from tests.doubles import Faults, Harness, known_session
 
 from tacit.graph import Graph
 from tacit.protocol.effects import RoundClosed
 from tacit.protocol.session import Deadlines, Session
-from tacit.testing import Faults, Harness, known_session
 
 TOPOLOGIES = [None, "ring:5", "star:4", "path:3"]
 KINDS = ["fading", "one-shot"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.doubles import Faults, Harness, ScriptedNoise, known_key, known_session
 
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.coordinator import CoordinatorMachine
@@ -16,7 +17,6 @@ from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Ended, Spoke
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.session import Deadlines
-from tacit.testing import Faults, Harness, ScriptedNoise, known_key, known_session
 
 DEADLINES = Deadlines(round=5, start=10, repeat=1)
 SESSIONS = {

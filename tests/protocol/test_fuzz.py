@@ -5,6 +5,7 @@ import random
 
 import msgspec
 import pytest
+from tests.doubles import known_key, known_session
 
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import DOMAIN, Codec
@@ -21,7 +22,6 @@ from tacit.protocol.messages import (
     Stop,
 )
 from tacit.protocol.private_state import Budget
-from tacit.testing import known_key, known_session
 
 ODD = [
     b"\xa2\xff\xfe", b"\xd9\x02\xc3\x28", b"\xc0", b"\xc3", b"\xcb\x7f\xf8" + bytes(6), b"\xcf" + b"\xff" * 8,

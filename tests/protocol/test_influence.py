@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from tests.doubles import known_session
 
 from tacit.protocol.codec import Codec
 from tacit.protocol.influence import Influence
-from tacit.testing import known_session
 from tacit.theory import influence
 
 

@@ -3,6 +3,8 @@
 import msgspec
 import numpy as np
 import pytest
+from tests.doubles import Harness, Point, known_key, known_session
+from tests.doubles.sessions import known_ephemeral
 
 from tacit.errors import LedgerError, ParameterError
 from tacit.mechanism.whole import cut, nearest, nearest_shift
@@ -39,8 +41,6 @@ from tacit.protocol.records import (
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines
 from tacit.protocol.tables import CoordinatorPhase, KeeperPhase, OpeningPhase
-from tacit.testing import Harness, Point, known_key, known_session
-from tacit.testing.sessions import known_ephemeral
 
 KEEPERS_KEY = known_ephemeral(3)
 DEADLINES = Deadlines(round=5, start=10, repeat=1)

@@ -4,10 +4,10 @@ import random
 from collections import Counter
 
 import pytest
+from tests.doubles import known_session
 
 from tacit.protocol.records import Disclosed
 from tacit.protocol.session import Deadlines
-from tacit.testing import known_session
 
 
 def killed(play, kills, *, kind):

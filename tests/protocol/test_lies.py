@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.doubles import known_key, known_session
 
 from tacit.errors import LedgerError
 from tacit.protocol.agent import AgentMachine
@@ -21,7 +22,6 @@ from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, M
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Evidence, Moved, Spoke
-from tacit.testing import known_key, known_session
 
 ROUNDS = 8
 

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from tests.doubles import Harness, known_key, known_session
 
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Codec, digest, history
@@ -33,7 +34,6 @@ from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Began, Ended, Evidence, Moved, Silenced, Spoke
 from tacit.protocol.session import Deadlines
 from tacit.protocol.tables import PeerPhase as P
-from tacit.testing import Harness, known_key, known_session
 
 
 class Middle:

@@ -4,6 +4,7 @@ import math
 
 import msgspec
 import pytest
+from tests.doubles import known_ephemeral, known_key, known_session
 
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import DOMAIN, Codec
@@ -24,7 +25,6 @@ from tacit.protocol.messages import (
     Report,
 )
 from tacit.protocol.private_state import Budget
-from tacit.testing import known_ephemeral, known_key, known_session
 
 SESSION = known_session(3, 6)
 CODEC = Codec(SESSION)

@@ -7,6 +7,16 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
+from tests.doubles import (
+    Faults,
+    Harness,
+    Point,
+    ScriptedNoise,
+    known_ephemeral,
+    known_key,
+    known_series,
+    known_session,
+)
 
 from tacit.errors import FileError, LedgerError, ParameterError, StateError
 from tacit.mechanism.series import published
@@ -33,16 +43,6 @@ from tacit.protocol.series_coordinator import SeriesCoordinatorMachine
 from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.protocol.session import Deadlines, Session
 from tacit.protocol.tables import AgentPhase, KeeperPhase
-from tacit.testing import (
-    Faults,
-    Harness,
-    Point,
-    ScriptedNoise,
-    known_ephemeral,
-    known_key,
-    known_series,
-    known_session,
-)
 from tacit.theory.series import Hides, loss_with
 
 SALT = bytes(range(32))

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.doubles import known_ephemeral, known_key, known_series
 
 from tacit.mechanism.series import Independent, SeriesAgent
 from tacit.protocol.codec import Codec
@@ -19,7 +20,6 @@ from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Sampled, Spoke
 from tacit.protocol.series_agent import SeriesAgentMachine
 from tacit.protocol.series_keeper import SeriesKeeperMachine
-from tacit.testing import known_ephemeral, known_key, known_series
 from tacit.theory.series import design_series, epsilon_of
 
 READ, FAIL, DOWN, BACK = "read", "fails", "down", "back"

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.doubles import known_key, known_session
 
 from tacit.errors import FileError, GraphError, ParameterError
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import _SMALL_ORDER, COORDINATOR, Member
 from tacit.protocol.session import Deadlines, Session
-from tacit.testing import known_key, known_session
 
 
 def public(i):

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.doubles import Harness, known_key, known_session
+from tests.doubles.harness import FINISHED
 
 from tacit.protocol.codec import Codec
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Kind, Message
@@ -16,8 +18,6 @@ from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Spoke
 from tacit.protocol.session import Deadlines
 from tacit.protocol.tables import CoordinatorPhase
-from tacit.testing import Harness, known_key, known_session
-from tacit.testing.harness import FINISHED
 
 DEADLINES = Deadlines(round=5, start=10, repeat=1)
 

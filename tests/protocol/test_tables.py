@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.doubles import known_key, known_session
 
 from tacit.errors import TacitError
 from tacit.protocol import diagrams
@@ -28,7 +29,6 @@ from tacit.protocol.tables import (
     short,
     usual,
 )
-from tacit.testing import known_key, known_session
 
 MACHINES = [
     (AgentMachine, AgentPhase),

@@ -8,6 +8,7 @@ import sys
 import networkx as nx
 import numpy as np
 import pytest
+from tests.doubles import known_session
 
 import tacit
 from tacit import ClientServer, Distributed, Fading, Graph
@@ -15,7 +16,6 @@ from tacit.errors import MissingExtra
 from tacit.report import json_text
 from tacit.runtime.agent import AgentResult
 from tacit.simulation import SweepTable, sweep
-from tacit.testing import known_session
 
 LAW = Fading(0.8, 10, 0.6)
 SECRET = 71.25

@@ -101,7 +101,7 @@ def test_a_session_on_demand_takes_no_file_and_gives_a_mean(tmp_path):
 def test_an_offer_counts_only_with_the_hubs_signature(tmp_path):
     fleet = Fleet(tmp_path)
     hub = Identity.load(tmp_path / "hub" / KEYS)
-    from tacit.testing.sessions import known_key, known_session
+    from tests.doubles.sessions import known_key, known_session
 
     foreign = known_session()
     signature = known_key(-1).sign(b"tacit session offer 1\0" + foreign.id)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+from tests.doubles.sessions import known_series, known_session
 
 from tacit.errors import CapExceeded, FileError, InputError
 from tacit.runtime.fleet.policy import Policy, read_policy, seconds
@@ -23,7 +24,6 @@ from tacit.runtime.ledger.budget import Hidden, Purse, Window
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.ledger.schema import Capped, Reserved
 from tacit.runtime.transport.base import longest_frame
-from tacit.testing.sessions import known_series, known_session
 from tacit.theory.series import Hides
 
 SECRET = "31.415926"

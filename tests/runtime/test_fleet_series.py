@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.doubles.sessions import known_series
 from tests.runtime.fleets import Fleet, HandClock
 
 from tacit.cli import hub as hub_commands
@@ -26,7 +27,6 @@ from tacit.runtime.fleet.store import HubStore
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.noise import noise_of_series
 from tacit.runtime.verification.verdict import verify
-from tacit.testing.sessions import known_series
 
 SLOTS, EVERY = 24, 900.0
 AGENTS, KEEPERS = ("alice", "bob", "carol", "dave"), ("north", "south")

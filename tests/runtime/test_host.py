@@ -5,6 +5,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+from tests.doubles import known_session
 
 from tacit.errors import LedgerError
 from tacit.protocol import codec as codecs
@@ -18,7 +19,6 @@ from tacit.runtime.ledger import store
 from tacit.runtime.ledger.flush import can_flush_file_system
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.node import Node
-from tacit.testing import known_session
 
 linux = pytest.mark.skipif(not can_flush_file_system(), reason="no syncfs that reports errors here")
 WAIT = 300

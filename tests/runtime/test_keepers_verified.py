@@ -6,6 +6,7 @@ import json
 import msgspec
 import numpy as np
 import pytest
+from tests.doubles import Harness, ScriptedNoise, known_key, known_session
 from tests.runtime.builders import lines_of, names
 
 from tacit.errors import FileError, StateError
@@ -15,7 +16,6 @@ from tacit.protocol.messages import COORDINATOR, Closing, Key, Opening
 from tacit.protocol.records import Evidence
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.verification.verdict import verify
-from tacit.testing import Harness, ScriptedNoise, known_key, known_session
 from tacit.theory import influence
 
 EVERYONE = (COORDINATOR, 0, 1, 2, 3, 4)

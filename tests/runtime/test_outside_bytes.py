@@ -10,6 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.doubles import known_key, known_series, known_session
 
 from tacit.errors import InputError
 from tacit.protocol.codec import DOMAIN, Codec
@@ -21,7 +22,6 @@ from tacit.runtime.fleet.invitation import MARK, Invitation, new_invitation
 from tacit.runtime.identity.certificates import Authority, CertificateSubject, Request, read_certificates
 from tacit.runtime.identity.keys import tls_key
 from tacit.runtime.identity.revocation import Revocations, Revoked, revoked_list
-from tacit.testing import known_key, known_series, known_session
 
 SIGNING = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 SUBJECT = CertificateSubject("alice", SIGNING.public_key().public_bytes_raw(), ())

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
+from tests.doubles import Harness, ScriptedNoise, known_key, known_series, known_session
 
 from tacit.errors import CapExceeded, InputError, LedgerError
 from tacit.protocol.codec import Codec
@@ -40,7 +41,6 @@ from tacit.runtime.session.file import parse_session, session_text
 from tacit.runtime.session.series import draft_series, explain_series
 from tacit.runtime.transcript import TranscriptWriter, line_of
 from tacit.runtime.verification.verdict import verify
-from tacit.testing import Harness, ScriptedNoise, known_key, known_series, known_session
 from tacit.theory.series import Hides, written
 
 AGENTS, KEEPERS, WAIT = ["a0", "a1", "a2"], ["north", "south"], 120

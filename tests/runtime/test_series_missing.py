@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from tests.doubles import Harness, ScriptedNoise, known_series
 
 from tacit.cli.join_series import _line
 from tacit.protocol.effects import MeanPublished
@@ -16,7 +17,6 @@ from tacit.runtime.status.status import Status
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.verification.verdict import verify
 from tacit.studio.deployment import card_of
-from tacit.testing import Harness, ScriptedNoise, known_series
 from tacit.theory.advice import NOT_COVERED, absences
 
 SLOTS, LATE = 6, 2

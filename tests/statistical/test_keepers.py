@@ -7,6 +7,7 @@
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.doubles import Harness, known_session
 
 from tacit import analyze
 from tacit.noise.safe import SafeNoise
@@ -16,7 +17,6 @@ from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
 from tacit.protocol.records import Closed
 from tacit.protocol.session import Deadlines
-from tacit.testing import Harness, known_session
 
 FALSE_ALARM = 1e-6
 

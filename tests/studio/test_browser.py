@@ -227,7 +227,7 @@ def test_a_running_member_is_followed(visit, apart):
 import asyncio
 from tacit.runtime.status.status import Status
 from tacit.runtime.status.server import StatusServer
-from tacit.testing import known_session
+from tests.doubles import known_session
 async def main():
     status = Status(known_session(agents=3), who=0)
     async with StatusServer(status) as server:

@@ -4,13 +4,13 @@ import asyncio
 import threading
 
 import pytest
+from tests.doubles import known_session
 
 from tacit.errors import InputError
 from tacit.runtime.status.server import StatusServer
 from tacit.runtime.status.status import Status
 from tacit.studio.deployment import card_of, look, places_named, ports_named
 from tacit.studio.page_status import feedback_chart
-from tacit.testing import known_session
 
 SEEN = {
     "session": "meters", "member": "alice", "phase": "running", "round": 3, "rounds": 10, "agents": 12,

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.doubles import known_key
 
 from tacit import Question
 from tacit.cli import main
@@ -23,7 +24,6 @@ from tacit.studio.form import Form
 from tacit.studio.graphs import graph
 from tacit.studio.planning import plan, sketch, steps
 from tacit.studio.words import percent, with_unit
-from tacit.testing import known_key
 
 METERS = Form(agents="1,000", low="0", high="10", unit="kW", radius="0.2", probability="95")
 FORMS = {

@@ -8,11 +8,11 @@ import math
 import networkx as nx
 import numpy as np
 import pytest
+from tests.doubles import known_session
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
 from tacit.errors import ParameterError
 from tacit.mechanism.topology import GivenWeights
-from tacit.testing import known_session
 from tacit.theory import accuracy, agreement, convergence, influence, moments
 from tacit.theory.endings import ending
 from tacit.theory.influence import everyone

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import final
 
+from tests.doubles.clock import ManualClock
+
 from tacit.errors import ParameterError
-from tacit.testing.clock import ManualClock
 
 
 @final

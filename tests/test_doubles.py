@@ -1,11 +1,7 @@
 """The test tools do what they say; otherwise no test that uses them means anything."""
 
 import pytest
-
-from tacit.errors import ParameterError, StateError
-from tacit.protocol.messages import COORDINATOR
-from tacit.protocol.records import Ended
-from tacit.testing import (
+from tests.doubles import (
     Faults,
     FaultyNetwork,
     Harness,
@@ -17,6 +13,10 @@ from tacit.testing import (
     known_key,
     known_session,
 )
+
+from tacit.errors import ParameterError, StateError
+from tacit.protocol.messages import COORDINATOR
+from tacit.protocol.records import Ended
 
 
 def test_the_clock_moves_only_forward_and_only_by_hand():

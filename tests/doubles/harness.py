@@ -12,6 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from typing import Any, final
 
+from tests.doubles.clock import ManualClock
+from tests.doubles.ledger import ListLedger, SaveFailed
+from tests.doubles.network import Faults, FaultyNetwork
+from tests.doubles.noise import ScriptedNoise
+from tests.doubles.sessions import known_ephemeral, known_key
+
 from tacit.errors import StateError, TacitError
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.coordinator import CoordinatorMachine
@@ -40,11 +46,6 @@ from tacit.protocol.series_coordinator import SeriesCoordinatorMachine
 from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.protocol.session import Session
 from tacit.protocol.tables import AgentPhase, CoordinatorPhase, KeeperPhase, PeerPhase
-from tacit.testing.clock import ManualClock
-from tacit.testing.ledger import ListLedger, SaveFailed
-from tacit.testing.network import Faults, FaultyNetwork
-from tacit.testing.noise import ScriptedNoise
-from tacit.testing.sessions import known_ephemeral, known_key
 
 FINISHED = {AgentPhase.FINISHED, CoordinatorPhase.FINISHED, PeerPhase.FINISHED, KeeperPhase.FINISHED}
 MADE = FINISHED | {CoordinatorPhase.SERVING, PeerPhase.SERVING, KeeperPhase.SERVING}

@@ -1,4 +1,4 @@
-"""Test tools for users of tacit: controllable clock, network and noise.
+"""What stands in for clock, network, noise and disk in tests.
 
 Nothing here protects anyone: keys are known, noise is given.
 
@@ -10,12 +10,12 @@ Nothing here protects anyone: keys are known, noise is given.
 - `sessions`: `known_key`, `known_session`, `known_series`: small sessions whose keys everyone knows.
 """
 
-from tacit.testing.clock import ManualClock
-from tacit.testing.harness import Crashed, Harness, Point
-from tacit.testing.ledger import ListLedger, SaveFailed
-from tacit.testing.network import Faults, FaultyNetwork, Packet
-from tacit.testing.noise import ScriptedNoise
-from tacit.testing.sessions import known_ephemeral, known_key, known_series, known_session
+from tests.doubles.clock import ManualClock
+from tests.doubles.harness import Crashed, Harness, Point
+from tests.doubles.ledger import ListLedger, SaveFailed
+from tests.doubles.network import Faults, FaultyNetwork, Packet
+from tests.doubles.noise import ScriptedNoise
+from tests.doubles.sessions import known_ephemeral, known_key, known_series, known_session
 
 __all__ = [
     "Crashed",
