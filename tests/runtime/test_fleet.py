@@ -35,8 +35,10 @@ from tacit.runtime.fleet.orders import radius_for
 from tacit.runtime.fleet.store import STORE
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger import compaction
+from tacit.runtime.ledger.budget import Hidden
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.session.cancellation import cancel
+from tacit.theory.series import Hides
 
 NAMES = ("alice", "bob", "carol")
 ROUNDS = {"loss": 2.0, "low": 0.0, "high": 10.0, "rounds": 60, "mixing": 0.5}
@@ -334,6 +336,28 @@ def test_a_ledger_that_fails_stops_the_agent(tmp_path, monkeypatch):
                 async with asyncio.timeout(WAIT):
                     await alice.run()
             asked.cancel()
+
+    asyncio.run(main())
+
+
+def test_a_lower_cap_in_the_policy_counts_from_the_start(tmp_path):
+    """Not only from the next session on: /status and `ledger show` have it at once."""
+
+    async def main():
+        fleet = Fleet(tmp_path)
+        async with fleet.serving():
+            await fleet.enrol("alice")
+            with Ledger(tmp_path / "alice.ledger") as ledger:
+                ledger.set_cap("value", 5.0, accepts=Hidden(Hides.parse("step:2"), 1e-5))
+            for limits, expected in (
+                ({"cap": 3.0}, (3.0, "step:2.0", 1e-5)),
+                ({"cap": 3.0, "hides": "step:2", "delta": 1e-6}, (3.0, "step:2.0", 1e-6)),
+                ({"cap": 2.0, "hides": "step:2", "delta": 1e-6}, (2.0, "step:2.0", 1e-6)),
+            ):
+                fleet.policy("alice", **limits)
+                async with following(fleet, "alice") as alice:
+                    known = alice.ledger.balance("value")
+                    assert (known.cap, known.hides, known.delta_cap) == expected
 
     asyncio.run(main())
 

@@ -315,6 +315,29 @@ def test_frames_wait_for_the_mark_of_the_greeting_in_their_order(tmp_path):
     assert all(count >= least for (_, count), least in zip(handed, (3, 4, 4, 9, 9), strict=True))
 
 
+def test_a_disk_that_is_put_back_while_the_last_mark_is_being_stored_is_seen(tmp_path):
+    """Two connections with one key, and two marks in one write: the newer one stays, and is told."""
+
+    def mark(count):
+        return Position(b"g" * 16, count, bytes(32), 0, born=True)
+
+    async def main():
+        store, key = MarkStore(tmp_path), b"k" * 32
+        frames = MarkedFrames(store, lambda *_: None, lambda *_: None)
+        first, again = (mock.Mock(public_key=key, link=mock.Mock(waiting=0)) for _ in range(2))
+        store.keep({key: mark(3)})
+        frames.take(first, b"a", mark(10))
+        frames.forget(first)  # its connection is lost, and the mark is still stored
+        assert frames.known(key) == mark(10)
+        frames.take(again, b"", mark(5))
+        await frames.close()
+        assert frames.known(key) == store.known(key) == mark(10)
+        assert on_the_disk(tmp_path)[key].count == 10
+        store.close()
+
+    limited(main())
+
+
 def test_the_store_of_marks_keeps_the_newest_of_one_ledger(tmp_path):
     def mark(count, generation=b"g" * 16):
         return Position(generation, count, bytes(32), 0, born=True)

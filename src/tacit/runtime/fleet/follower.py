@@ -202,7 +202,7 @@ class FleetAgent:
                 key_guard.take_witness(self._ledger, policy.witness, create=self._ledger.created)
             if policy.role == AGENT:
                 key_guard.require_trusted(policy.keys, self._ledger, None)
-                self._require_cap(self._ledger)
+                self._take_cap(self._ledger)
             if isinstance(policy.source, LinesSource):
                 policy.source.start()
             private_directory(self._folder)
@@ -266,8 +266,8 @@ class FleetAgent:
         """How many sessions are under way."""
         return len(self._sessions)
 
-    def _require_cap(self, ledger: Ledger) -> None:
-        """Refuse a cap at the start that the ledger would refuse in every session."""
+    def _take_cap(self, ledger: Ledger) -> None:
+        """Store a lower cap, and refuse one that the ledger would refuse later."""
         policy = self.policy
         if policy.label not in ledger.values():
             return
@@ -277,7 +277,10 @@ class FleetAgent:
                 f"the cap of {policy.label!r} in {policy.ledger} is {known.cap:g}, and cannot become "
                 f"{policy.cap:g} through the policy: raise it first with `tacit ledger cap`."
             )
-        if (accepts := policy.accepts) is None or not known.hides:
+        accepts = policy.accepts if known.hides else None
+        if accepts is None:
+            if policy.cap < known.cap:
+                ledger.set_cap(policy.label, policy.cap)
             return
         if (hides := written(accepts.hides)) != known.hides or accepts.delta > known.delta_cap:
             raise InputError(
@@ -285,6 +288,8 @@ class FleetAgent:
                 f"{known.delta_cap:g} in all, by {policy.ledger}, and that cannot become {hides} and "
                 f"{accepts.delta:g} through the policy: change it first with `tacit ledger cap`."
             )
+        if policy.cap < known.cap or accepts.delta < known.delta_cap:
+            ledger.set_cap(policy.label, policy.cap, accepts=accepts)
 
     def _ended(self, task: asyncio.Future[None]) -> None:
         error = None if task.cancelled() else task.exception()

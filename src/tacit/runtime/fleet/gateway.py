@@ -132,7 +132,7 @@ class Gateway:
         trouble: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.identity, self._events, self._listen = identity, events, tuple(listen)
-        self._authority, self._marks = authority, marks
+        self._authority = authority
         self._marked = MarkedFrames(marks, self._hear, self._refuse_mark)
         self.members: dict[str, FleetMember] = {}
         self._by_link: dict[Link, FleetMember] = {}
@@ -366,7 +366,7 @@ class Gateway:
                 first, member.role = not member.role, role
                 if first:
                     # Before anything else is sent to it, so that it stops before it has said anything.
-                    if (known := self._marks.known(member.public_key)) is not None:
+                    if (known := self._marked.known(member.public_key)) is not None:
                         member.send(LedgerMark(known.told()))
                     if mark:
                         self._marked.take(member, b"", Position.heard(mark))

@@ -113,7 +113,8 @@ class MarkedFrames:
         refuse: Callable[[FleetMember, Exception], None],
     ) -> None:
         self._store, self._hand_on, self._refuse = store, hand_on, refuse
-        self._news: dict[FleetMember, Position] = {}
+        self._news: dict[FleetMember, None] = {}  # in their order
+        self._noted: dict[bytes, Position] = {}  # by key: the newest that is not stored yet
         self._waiting: dict[FleetMember, deque[tuple[Position | None, bytes]]] = {}
         self._storing: asyncio.Future[None] | None = None
 
@@ -134,14 +135,20 @@ class MarkedFrames:
 
     def _is_noted(self, member: FleetMember, mark: Position) -> bool:
         """Store a mark soon, if it is news; return whether it is."""
-        if not self._store.is_news(member.public_key, mark):
+        if not self._store.is_news(key := member.public_key, mark):
             return False
-        known = self._news.get(member)
-        if known is None or (known.generation == mark.generation and known.count < mark.count):
-            self._news[member] = mark
+        # By key, not by connection: a member that connects again may come before its last mark is stored.
+        noted = self._noted.get(key)
+        if noted is None or (noted.generation == mark.generation and noted.count < mark.count):
+            self._noted[key] = mark
+        self._news[member] = None
         if self._storing is None:
             self._storing = asyncio.ensure_future(self._keep())
         return True
+
+    def known(self, key: bytes) -> Position | None:
+        """Return the last mark of a member, stored or not."""
+        return self._noted.get(key) or self._store.known(key)
 
     def forget(self, member: FleetMember) -> None:
         """Drop frames of a connection that is closed; its mark is still stored."""
@@ -156,18 +163,26 @@ class MarkedFrames:
         try:
             while self._news:
                 news, self._news = self._news, {}
-                marks = {member.public_key: mark for member, mark in news.items()}
+                keys = {member.public_key for member in news}
+                marks = {key: self._noted[key] for key in keys if key in self._noted}
                 try:
                     await in_worker(lambda: self._store.keep(marks))  # noqa: B023 - it is awaited
                 except Exception as error:
+                    self._forget_noted(marks)
                     for member in news:
                         self._waiting.pop(member, None)
                         self._refuse(member, error)
                 else:
+                    self._forget_noted(marks)
                     for member in news:
                         self._release(member)
         finally:
             self._storing = None
+
+    def _forget_noted(self, marks: Mapping[bytes, Position]) -> None:
+        for key, mark in marks.items():
+            if self._noted.get(key) == mark:  # else a newer one has come
+                del self._noted[key]
 
     def _release(self, member: FleetMember) -> None:
         queue = self._waiting.get(member)
