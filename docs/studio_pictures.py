@@ -19,9 +19,9 @@ from tacit.runtime.status.server import StatusServer
 PICTURES = Path(__file__).resolve().parent / "pictures"
 REFUSED = "find=all&agents=500&high=1&budget=0.15&radius=0.5"
 SHOTS: dict[str, tuple[str, str, int, bool]] = {  # name → address, what to wait for, width, dark
-    "studio-plan": ("/", "Privacy loss 0.2177", 1280, False),
-    "studio-plan-dark": ("/", "Privacy loss 0.2177", 1280, True),
-    "studio-plan-phone": ("/", "Privacy loss 0.2177", 390, False),
+    "studio-plan": ("/", "Privacy loss 0.2057", 1280, False),
+    "studio-plan-dark": ("/", "Privacy loss 0.2057", 1280, True),
+    "studio-plan-phone": ("/", "Privacy loss 0.2057", 390, False),
     "studio-infeasible": (f"/?{REFUSED}", "Out of reach", 1280, False),
     "studio-series": ("/series", "per mean", 1280, False),
     "studio-watch": ("/watch", "Round 16 of 16", 1280, False),

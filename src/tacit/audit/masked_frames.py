@@ -137,7 +137,7 @@ def _reuse(test: str, numbers: list[int], width: int, limit: float, span: int) -
     near = sum(after - before <= reach for before, after in itertools.pairwise(order))
     again = "occurred before" if reach == 0 else "are as close to another as two under the same mask"
     detail = f"{near:,} of {len(numbers):,} {again}"
-    return AuditFinding(test, "alarm" if near else "pass", detail, chance, limit)
+    return AuditFinding(test, "alarm" if near else "pass", detail, chance if near else 1.0, limit)
 
 
 def _ones(coins: npt.NDArray[np.uint8]) -> IntArray:

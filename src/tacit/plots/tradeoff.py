@@ -40,7 +40,7 @@ def _privacy(ax: Axes, data: Tradeoff) -> None:
     ax.set_ylabel("ε, per unit of adjacency")
     ax.set_title("Privacy: the slower the decay, the smaller ε …")
     ax.annotate(
-        "grey, q ≤ 1 − σ: no finite ε", (1 - data.sigma, 0.94), xycoords=("data", "axes fraction"),
+        "grey, q ≤ 1 − σ: no finite ε", (1 - data.sigma, 0.86), xycoords=("data", "axes fraction"),
         xytext=(14, 0), textcoords="offset points", va="top", fontsize=text_size(8), color=GREY,
     )  # fmt: skip
 
@@ -65,5 +65,5 @@ def _accuracy(ax: Axes, data: Tradeoff) -> None:
     )
     label_line(
         ax, at, data.radius[middle], "exact", BLUE,
-        offset=(0, 11), ha="center",
+        offset=(0, -9), ha="center",
     )  # fmt: skip

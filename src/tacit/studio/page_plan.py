@@ -19,6 +19,7 @@ from tacit.studio.planning import PlanAnswer, TradeoffCurve
 from tacit.studio.series_planning import SeriesAnswer
 from tacit.studio.shell import Notice, Numbers, card, chart, code, kinds, page, paragraph, redraw
 from tacit.theory.advice import keeper_warnings
+from tacit.theory.answers import Design
 
 F = TypeVar("F", bound=Any)
 
@@ -134,9 +135,7 @@ class PlanPage:
         self._card.set_visibility(found.curve is not None)
         if found.curve is not None:
             self._draw(found.curve)
-        notes = found.design.notes() if found.design is not None else ()
-        # The warning stands above the numbers already.
-        self._numbers.show(found.summary, [note for note in notes if note != found.warning])
+        self._numbers.show(found.summary, [] if found.design is None else _notes_below(found.design))
         self._same.set_visibility(not found.wrong)
         if found.wrong:
             return
@@ -144,6 +143,12 @@ class PlanPage:
         self._python(found.python)
         self._watch.props["href"] = f"/watch?{urlencode(found.form.query(), safe=':,')}"
         self._compare.props["href"] = f"/compare?{urlencode(compared_query(found.form), safe=':,')}"
+
+
+def _notes_below(made: Design) -> list[str]:
+    """Return the notes that do not stand above the numbers already."""
+    above = (made.warning, *keeper_warnings(made.mechanism.keepers))
+    return [note for note in made.notes() if note not in above]
 
 
 def asked(query: Query, example: Form) -> tuple[Form, str]:
