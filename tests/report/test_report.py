@@ -28,6 +28,7 @@ from tacit.report import (
     latex,
     near,
     result_row,
+    some_rounds,
     text,
     typed,
     up,
@@ -207,3 +208,8 @@ def test_a_table_that_is_too_wide_is_shown_in_parts(width):
     for word in (*numbers, *"abcdef", "needs", "a", "server", "of", "an", "operator"):
         assert word in shown.split()
     assert (shown.count("fading") == 1) == (width == 100)
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "one round"), (2, "2 rounds"), (12_000, "12,000 rounds")])
+def test_rounds_in_words(count, words):
+    assert some_rounds(count) == words

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from tacit.report import Row, Shown, Summary, down, near, up
+from tacit.report import Row, Shown, Summary, down, near, some_rounds, up
 
 Verdict = Literal["pass", "alarm", "skipped"]
 
@@ -148,7 +148,7 @@ class AuditReport(Shown):
     def _loss_rows(self) -> list[Row]:
         if self.promised is None or self.measured is None or not self.distance:
             return []
-        apart = f"starts {near(self.distance)} apart, {self.rounds} rounds"
+        apart = f"starts {near(self.distance)} apart, {some_rounds(self.rounds)}"
         share = self.adjacency / self.distance
         each = f"at least, starts {near(self.adjacency)} apart; promised at most {up(self.promised * share)}"
         return [

@@ -4,7 +4,7 @@ Rows are made once, and rendered in each form. Every result makes its own rows (
 number rounded to the safe side. Programs read the exact numbers from ``as_dict``, printed by `json_text`.
 """
 
-from tacit.report.numbers import down, each, near, typed, up
+from tacit.report.numbers import down, each, near, some_rounds, typed, up
 from tacit.report.rendering import Shown, dataframe, html, json_text, jsonable, latex, text
 from tacit.report.rows import Grid, Row, Summary, component_rows, result_row
 
@@ -23,6 +23,7 @@ __all__ = [
     "latex",
     "near",
     "result_row",
+    "some_rounds",
     "text",
     "typed",
     "up",

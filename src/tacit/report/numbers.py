@@ -49,3 +49,14 @@ def typed(value: Any) -> str:
     Of many parameters, write the range.
     """
     return repr(value).removesuffix(".0") if isinstance(value, float) else each(value, up)
+
+
+def some_rounds(count: int) -> str:
+    """Return a number of rounds in words.
+
+    Examples
+    --------
+    >>> some_rounds(1), some_rounds(2000)
+    ('one round', '2,000 rounds')
+    """
+    return "one round" if count == 1 else f"{count:,} rounds"

@@ -13,7 +13,7 @@ from tacit.errors import LawError
 from tacit.extras import explains_extras
 from tacit.mechanism import Mechanism
 from tacit.mechanism.base import require_mechanism
-from tacit.report import Shown, Summary, dataframe
+from tacit.report import Shown, Summary, dataframe, some_rounds
 from tacit.rounding import shown_up
 from tacit.theory import accuracy, convergence, privacy
 from tacit.theory.advice import keeper_warnings
@@ -121,8 +121,7 @@ class Promise(ByValue, Shown):
         missed = f"missed with probability {shown_up(self.failure_probability)}"
         if self.horizon is None:
             return f"of the value agreed on: {missed}"
-        after = "one round" if self.horizon == 1 else f"{self.horizon:,} rounds"
-        return f"of every agent's state after {after}: {missed}"
+        return f"of every agent's state after {some_rounds(self.horizon)}: {missed}"
 
 
 @explains_extras

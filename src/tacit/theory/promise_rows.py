@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tacit.mechanism import Distributed, Mechanism
-from tacit.report import Row, component_rows, each, near, typed, up
+from tacit.report import Row, component_rows, each, near, some_rounds, typed, up
 from tacit.theory import accuracy
 from tacit.theory.advice import trusted
 
@@ -53,7 +53,7 @@ def promise_sections(made: Promise, unit: str = "") -> dict[str, list[Row]]:
 
 def privacy_rows(made: Promise, unit: str = "") -> list[Row]:
     """Return ε and the loss, and the change and the rounds that they are for."""
-    run = "an endless run" if made.horizon is None else _rounds(made.horizon)
+    run = "an endless run" if made.horizon is None else some_rounds(made.horizon)
     per = unit or "unit of adjacency"
     return [
         Row("epsilon", up(made.epsilon), f"ε per {per}, over {run}"),
@@ -116,10 +116,6 @@ def target_notes(made: Promise) -> list[str]:
     if isinstance(mechanism, Distributed):
         note += " With one mixing for all, --weights metropolis would change that at no cost in noise."
     return [note]
-
-
-def _rounds(count: int) -> str:
-    return "one round" if count == 1 else f"{count:,} rounds"
 
 
 def _with_unit(number: str, unit: str) -> str:

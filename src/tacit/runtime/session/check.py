@@ -10,7 +10,7 @@ from typing import Any, final
 
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.session import Session, SessionPromise
-from tacit.report import Row, Shown, Summary, near, up
+from tacit.report import Row, Shown, Summary, near, some_rounds, up
 from tacit.rounding import product_up, shown_up
 from tacit.runtime.identity.keys import key_text
 from tacit.runtime.ledger.budget import steps
@@ -94,7 +94,7 @@ class Explanation(Shown):
         session, made = self.session, self.promise.theory
         sections = {
             "Session": [
-                Row("name", session.name, f"{session.rounds:,} rounds"),
+                Row("name", session.name, some_rounds(session.rounds)),
                 Row("id", session.id.hex()[:16], "the same for everyone who has this very session"),
             ],
             "Promise": _promise_rows(self),
@@ -161,7 +161,7 @@ def _faults(session: Session, promise: SessionPromise) -> list[str]:
     finer = Lattice.fitting(session.mechanism.law, session.rounds, session.lattice.low, session.lattice.high)
     now = session.lattice
     return [
-        f"The lattice is too coarse for {session.rounds} rounds: its whole numbers cost "
+        f"The lattice is too coarse for {some_rounds(session.rounds)}: its whole numbers cost "
         f"{shown_up(accounted)} where real numbers cost {shown_up(theory.loss)}. Take a state_exponent of "
         f"{finer.state_exponent} (it is {now.state_exponent}) and {finer.bits} bits (it has {now.bits})."
     ]
