@@ -169,6 +169,30 @@ def test_pings_are_counted_too(tmp_path, monkeypatch):
     asyncio.run(main())
 
 
+def test_a_flooding_member_that_is_gone_does_not_stay_connected(tmp_path, monkeypatch):
+    """While it is read slowly, its end is not seen behind all that it has sent."""
+    monkeypatch.setattr("tacit.runtime.transport.allowance._PER_SECOND", 1e-3)
+
+    async def main():
+        fleet = Fleet(tmp_path)
+        async with fleet.serving() as hub:
+            await fleet.enrol("mallory")
+            async with hostile(fleet, "mallory") as (connection, _):
+                for _ in range(FLOOD):
+                    connection._link.send(encode_control(ChannelClosed(bytes(32))))
+                link = hub.gateway.members["mallory"].link
+                await fleet.until(lambda: link._resting)
+                connection._link.abort()
+                for _ in range(60):  # an honest member that comes back with many sessions
+                    link.tick(5, 10)
+                assert "mallory" in hub.gateway.members
+                for _ in range(120):
+                    link.tick(5, 10)
+                assert "mallory" not in hub.gateway.members
+
+    asyncio.run(main())
+
+
 def test_an_allowance_fills_up_again():
     now = [0.0]
     allowance = Allowance(lambda: now[0])

@@ -36,6 +36,7 @@ LOGGER = logging.getLogger("tacit.network")
 LOGGER.addHandler(logging.NullHandler())  # what matters is told by the transport
 
 _WRITE_BUFFER = 1 << 18
+_MOST_RESTS = 120  # ticks; an honest member that opens all its channels again rests for about 60
 _CLOSING = 1.0  # seconds for the other side to take what was sent before, and to close
 _PIECE = 1 << 12  # bytes that are read before the allowance is looked at again
 
@@ -150,7 +151,7 @@ class Link(asyncio.Protocol):
         """Why it is over, if it did not end in order."""
         self._transport: asyncio.Transport | None = None
         self._greeted = self._over = self._stuck = self._held = self._resting = False
-        self._silent = 0  # ticks without a byte
+        self._silent = self._rests = 0  # ticks without a byte, and in a row without allowance
 
     @property
     def open(self) -> bool:
@@ -377,9 +378,12 @@ class Link(asyncio.Protocol):
         The owner calls this regularly. Ticks are counted instead of seconds: time in which this process was
         suspended must not count as silence of the other side.
         """
-        if (
-            self._held or self._resting or not self.open
-        ):  # while nothing is read here, silence is not the other side's
+        # While nothing is read here, silence is not the other side's. But its end is not seen either, so a
+        # sender that never stops would stay here long after it has gone.
+        self._rests = self._rests + 1 if self._resting else 0
+        if self._rests > _MOST_RESTS:
+            self.abort(TimeoutError("it sends too much"))
+        if self._held or self._resting or not self.open:
             return
         self._silent += 1
         if self._silent >= end_after:
