@@ -36,13 +36,11 @@ from tacit.protocol.effects import (
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.machine import Machine
 from tacit.protocol.masked_agent import MaskedAgentMachine
-from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.private_state import Budget, PrivateMachine
 from tacit.protocol.records import Erasing, Keyed, Record
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.series_agent import SeriesAgentMachine
-from tacit.protocol.series_coordinator import SeriesCoordinatorMachine
 from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.protocol.session import Session
 from tacit.protocol.tables import AgentPhase, CoordinatorPhase, KeeperPhase, PeerPhase
@@ -140,10 +138,7 @@ class Harness:
     def _made(self, number: int) -> Machine:
         session, sign, records = self.session, known_key(number).sign, self.ledgers[number].records()
         if number == COORDINATOR:
-            if session.series is not None:
-                return SeriesCoordinatorMachine.resume(session, records, sign=sign)
-            server = MaskedCoordinatorMachine if session.keepers else CoordinatorMachine
-            return server.resume(session, records, sign=sign)
+            return CoordinatorMachine.resume(session, records, sign=sign)
         if session.keepers:
             return self._made_with_keepers(number, records)
         kind: type[PrivateMachine] = AgentMachine if session.edges is None else PeerMachine

@@ -16,7 +16,7 @@ from tacit.protocol.records import Closed, Disclosed, Keyed, Shut, Spoke
 
 NOT_STATE = {"session", "codec", "refused", "_codec", "_sign", "_agent", "_losses", "_records", "_messages"}
 SAID = Spoke | Closed | Disclosed | Shut | Keyed
-NOT_STATE |= {"keyring", "_notices", "budget", "private", "_timers"}
+NOT_STATE |= {"keyring", "_notices", "budget", "private", "_timers", "_pace", "_sum"}
 
 
 def draws_for(session, seed=1):
@@ -134,6 +134,8 @@ def everything(machine):
     found["timers"] = copy.deepcopy(vars(machine._timers))
     if hasattr(machine, "keyring"):
         found["keys"] = dict(machine.keyring.frames), machine.keyring.erased
+    if hasattr(machine, "_pace"):
+        found["missing"] = machine._pace.missing()
     if hasattr(machine, "private"):
         found["private"] = {
             k: v.tolist() if isinstance(v, np.ndarray) else copy.deepcopy(v)

@@ -357,12 +357,12 @@ def test_a_report_that_comes_from_another_history_is_refused(server, state_of):
 def test_an_agent_that_says_two_things_is_kept_as_evidence_and_the_first_counts(server):
     server.begin()
     server.report(0)
-    first = server.machine._reports[0]
+    first = server.machine.course.reports[0]
     step = server.report(0, numbers=[999])
     assert step.notices == (Refused(Refusal.EQUIVOCATION, 0), Equivocated(0, 0))
     (evidence,) = step.records
     assert (evidence.sender, evidence.round, evidence.first) == (0, 0, first.frame)
-    assert server.machine._reports[0] is first
+    assert server.machine.course.reports[0] is first
     assert step.messages == (Send(0, first.frame),)  # the process that made the second learns of the first
     for i in (1, 2, 3):
         server.report(i)
@@ -375,7 +375,7 @@ def test_an_agent_that_says_two_things_is_kept_as_evidence_and_the_first_counts(
 def test_one_that_comes_again_is_told_what_it_has_said_in_this_round(server):
     server.begin()
     server.report(0)
-    assert server.hear(0, Present(0)).messages == (Send(0, server.machine._reports[0].frame),)
+    assert server.hear(0, Present(0)).messages == (Send(0, server.machine.course.reports[0].frame),)
     assert server.says(server.hear(1, Present(0))) == [(1, Ask(0))]
 
 
@@ -385,7 +385,7 @@ def test_contradictions_are_noticed_for_a_while_back():
     for _ in range(REMEMBERED + 5):
         server.report(0)
         server.report(1)
-    assert len(server.machine._past) == REMEMBERED
+    assert len(server.machine.course.past) == REMEMBERED
     assert isinstance(server.report(0, u=5, numbers=[999]).records[0], Evidence)
     assert server.report(0, u=4, numbers=[999]).records == ()
 

@@ -10,7 +10,7 @@ from tacit.errors import LedgerError, ParameterError
 from tacit.mechanism.whole import cut, nearest, nearest_shift
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec, as_numbers, combined, digest
-from tacit.protocol.effects import Equivocated, Halt, Heard, Nonsense, Start, Stopped, Waiting
+from tacit.protocol.effects import Equivocated, Halt, Heard, Nonsense, Send, Start, Step, Stopped, Waiting
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.masks import centred, mask, packed, total
@@ -40,7 +40,7 @@ from tacit.protocol.records import (
 )
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines
-from tacit.protocol.tables import CoordinatorPhase, KeeperPhase, OpeningPhase
+from tacit.protocol.tables import CoordinatorPhase, KeeperPhase
 
 KEEPERS_KEY = known_ephemeral(3)
 DEADLINES = Deadlines(round=5, start=10, repeat=1)
@@ -410,15 +410,26 @@ def test_a_keeper_that_is_away_stops_rounds_and_nothing_is_lost(play):
         harness.run(most=60)
         harness.tick(5.0)
     coordinator = harness.machine(COORDINATOR)
-    assert coordinator.phase is OpeningPhase.OPENING
+    assert coordinator.phase is CoordinatorPhase.OPENING
     assert len(of(harness, -1, Closed)) == 1
     assert Waiting(1, (3,), 1) in harness.notices[COORDINATOR]
     harness.stop(COORDINATOR)  # and the coordinator restarts, too
     harness.start(COORDINATOR)
-    assert harness.machine(COORDINATOR).phase is OpeningPhase.OPENING
+    assert harness.machine(COORDINATOR).phase is CoordinatorPhase.OPENING
     harness.start(3)
     assert harness.run(Harness.finished)
     harness.watch.check()
+
+
+def test_a_keeper_whose_opening_comes_after_the_stop_is_told(play):
+    harness = play(session())
+    harness.start()
+    coordinator = harness.machine(COORDINATOR)
+    assert harness.run(lambda h: of(h, 3, Disclosed) and coordinator.phase is CoordinatorPhase.OPENING)
+    assert 3 not in coordinator.course.openings
+    (stop,) = coordinator.handle(Halt()).messages
+    step = coordinator.handle(Heard(of(harness, 3, Disclosed)[0].frame))
+    assert step == Step(messages=(Send(3, stop.frame),))
 
 
 def test_a_keeper_that_leaves_for_good_ends_the_session(play):

@@ -11,7 +11,6 @@ from tacit.protocol.codec import DOMAIN, Codec
 from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Heard, NoiseReady, Refused, Start, Tick
 from tacit.protocol.machine import ANSWERS_PER_TICK
-from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
 from tacit.protocol.masks import public_key
 from tacit.protocol.messages import (
     COORDINATOR,
@@ -60,7 +59,7 @@ def kept_frame(sender, body):
 
 def masked_coordinator():
     """A coordinator with keepers in round 0."""
-    machine = MaskedCoordinatorMachine(KEPT, sign=known_key(COORDINATOR).sign)
+    machine = CoordinatorMachine(KEPT, sign=known_key(COORDINATOR).sign)
     keys = [kept_frame(i, Key(public_key(known_ephemeral(i)))) for i in range(3)]
     for event in (Start(), Tick(0), *map(Heard, keys)):
         machine.handle(event)

@@ -15,13 +15,22 @@ from tests.doubles import (
     known_ephemeral,
     known_key,
     known_series,
-    known_session,
 )
 
 from tacit.errors import FileError, LedgerError, ParameterError, StateError
 from tacit.mechanism.series import published
 from tacit.protocol.codec import Codec, combined
-from tacit.protocol.effects import Heard, MeanPublished, NoiseReady, ReadingReady, Start, Tick
+from tacit.protocol.coordinator import CoordinatorMachine
+from tacit.protocol.effects import (
+    Expired,
+    Finished,
+    Heard,
+    MeanPublished,
+    NoiseReady,
+    ReadingReady,
+    Start,
+    Tick,
+)
 from tacit.protocol.masks import mask, packed, total
 from tacit.protocol.messages import COORDINATOR, Ask, Feedback, Kind, Masked, Refusal, SeriesClosing
 from tacit.protocol.private_state import Budget
@@ -39,7 +48,6 @@ from tacit.protocol.records import (
 )
 from tacit.protocol.roster import Member
 from tacit.protocol.series_agent import SeriesAgentMachine
-from tacit.protocol.series_coordinator import SeriesCoordinatorMachine
 from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.protocol.session import Deadlines, Session
 from tacit.protocol.tables import AgentPhase, KeeperPhase
@@ -618,6 +626,16 @@ def test_a_restarted_coordinator_repeats_its_closing():
     assert len(play.used()[1]) == 3
 
 
+def test_a_series_that_was_complete_is_finished_and_not_expired():
+    play = Play(known_series(3, 5, keepers=1))
+    play.harness.start()
+    assert play.harness.run(Harness.finished)
+    records = [r for r in play.harness.ledgers[COORDINATOR].records() if not isinstance(r, Ended)]
+    again = CoordinatorMachine.resume(play.session, records, sign=known_key(COORDINATOR).sign)
+    step = again.handle(Expired())
+    assert (step.records, step.messages, step.notices) == ((Ended(5, None),), (), (Finished(5),))
+
+
 def test_a_year_is_restored_in_time_that_grows_with_its_length():
     """35,040 slots: nothing is computed again but what lost slots need."""
     session = known_series(2, 35_040, keepers=1, interval=900.0)
@@ -669,8 +687,6 @@ def test_what_a_series_cannot_be_is_refused():
         one.mechanism  # noqa: B018
     with pytest.raises(ParameterError, match="follows from it"):
         replace(one, rounds=9)
-    with pytest.raises(ParameterError, match="is not a series"):
-        SeriesCoordinatorMachine(known_session(2, 2, keepers=1), sign=known_key(-1).sign)
 
 
 def test_masks_have_room_for_every_honest_sum():

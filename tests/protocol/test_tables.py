@@ -12,17 +12,14 @@ from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Start
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masked_agent import MaskedAgentMachine
-from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.series_agent import SeriesAgentMachine
-from tacit.protocol.series_coordinator import SeriesCoordinatorMachine
 from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.protocol.tables import (
     AgentPhase,
     CoordinatorPhase,
     KeeperPhase,
     On,
-    OpeningPhase,
     PeerPhase,
     Transition,
     extended,
@@ -36,9 +33,7 @@ MACHINES = [
     (PeerMachine, PeerPhase),
     (KeeperMachine, KeeperPhase),
     (MaskedAgentMachine, AgentPhase),
-    (MaskedCoordinatorMachine, (*CoordinatorPhase, OpeningPhase.OPENING)),
     (SeriesAgentMachine, [p for p in AgentPhase if p.value in ("idle", "waiting", "finished", "stopped")]),
-    (SeriesCoordinatorMachine, [p for p in CoordinatorPhase if p is not CoordinatorPhase.GATHERING]),
     (SeriesKeeperMachine, KeeperPhase),
 ]
 P = AgentPhase

@@ -213,7 +213,9 @@ def test_a_series_with_everyone_restarted_and_a_session_beside_it(tmp_path):
                 await run.begin_slot()
                 session = run.session
                 fleet.clock.move_to(session.series.begin_of(run.slot) + session.deadlines.round)
-                await fleet.until(lambda: run.machine()._closing is not None)  # only the keeper is missing
+                await fleet.until(
+                    lambda: run.machine().course.closing is not None
+                )  # only the keeper is missing
                 await run.come("north")
                 await run.end_slot()
                 await run.slots(14)

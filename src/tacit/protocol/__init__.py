@@ -5,8 +5,10 @@
 - `effects`, `records`: what goes into a machine and what comes out.
 - `agent`, `coordinator`, `peer`: the machines. `machine`: their base class. `private_state`: an agent's state
   and its rule of one draw and one message per update.
-- `masked_agent`, `masked_coordinator`, `keeper`: the same with keepers. `masks`, `keyring`, `key_exchange`:
-  their masks and keys. `series_agent`, `series_coordinator`, `series_keeper`: a series. `ending`: early ends.
+- `pace`, `sums`, `course`: the parts of a coordinator. They say when rounds open and close, how messages are
+  added up, and where the session is.
+- `masked_agent`, `keeper`: the same with keepers. `masks`, `keyring`: their masks and keys. `series_agent`,
+  `series_keeper`: a series. `ending`: members that leave early.
 - `tables`: how transitions are written, at the end of each machine. `diagrams`: the diagrams of the docs.
 
 Nothing here uses a clock, a random source, a disk or a network: events bring all of it.

@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from tacit.errors import StateError
 from tacit.mechanism.whole import Whole, WholeArray
 from tacit.protocol.canonical import UNREADABLE
 from tacit.protocol.effects import Refused
@@ -229,6 +230,13 @@ class Codec:
         if wrong is not None:
             return Refused(wrong, head.sender)
         return Message(head.sender, body, numbers, digest(frame), frame)
+
+    def own(self, frame: bytes) -> Message:
+        """Read a frame that is in the ledger, or was made here."""
+        message = self.read(frame, own=True)
+        if not isinstance(message, Message):
+            raise StateError("the ledger's records must be of this session, and these are not.")
+        return message
 
     def _may_say(self, sender: int) -> set[Kind]:
         if not self.session.keepers:

@@ -1,107 +1,136 @@
 """The coordinator of the client-server mechanism: averages messages.
 
 It receives nothing private. Agents check what they can, and keep what it signed. Each round's feedback, which
-names the used messages, is recorded with their reports before it is sent. So a restarted coordinator repeats
-the same bytes. Otherwise agents could get two different feedbacks for one round.
+names the used messages, is recorded before it is sent. So a restarted coordinator repeats the same bytes.
+Otherwise agents could get two different feedbacks for one round.
+
+A round has two halves. First messages are collected, until the round is shut. Then keepers open its sum. They
+are sent a closing, which says whose messages are added up. It is recorded before it is sent, so that nobody
+can choose messages after seeing an opening. The closing stays valid: a keeper that was away answers it when
+it is back. Without keepers there is nothing to ask, and the second half is over at once.
+
+Two parts are chosen from the session: its `pace` says when rounds open and close, and its sum (`sums`) what
+closing and feedback say. A slot of a series that is lost has feedback too, which names nobody. So everyone
+knows, and there is one history.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, final
 
 from tacit.errors import LedgerError, ParameterError, StateError
-from tacit.protocol.codec import Sign, as_numbers, combined, digest
+from tacit.protocol.codec import Sign, combined, digest
+from tacit.protocol.course import Course
 from tacit.protocol.effects import (
     Finished,
     LostHistory,
+    MeanPublished,
+    Nonsense,
     Quiet,
     Refused,
     RoundClosed,
-    RoundOpened,
     Send,
+    Stopped,
+    Tick,
     Waiting,
 )
-from tacit.protocol.ending import EndingCoordinator
+from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.messages import (
     COORDINATOR,
-    NOTHING_HEARD,
     Ask,
-    Body,
+    Closing,
     Done,
     Feedback,
+    Key,
     Message,
+    Opening,
     Present,
     Reason,
     Refusal,
     Report,
     Stop,
 )
-from tacit.protocol.records import Closed, Ended, Evidence, Opened, Record, require_order
+from tacit.protocol.pace import chosen_pace
+from tacit.protocol.records import (
+    Closed,
+    Ended,
+    Evidence,
+    Keyed,
+    Opened,
+    Record,
+    Shut,
+    Unopened,
+    require_order,
+)
 from tacit.protocol.session import Session
+from tacit.protocol.sums import chosen_sum
 from tacit.protocol.tables import CoordinatorPhase as P
 from tacit.protocol.tables import On, Short, Table, short
 
 
-class CoordinatorMachine(EndingCoordinator):
+@final
+class CoordinatorMachine(Machine):
     """The server. Holds nothing private.
 
     Attributes
     ----------
-    round : int
-        The round that is open, or is opened next.
-    present : set of int
-        The agents that a round waits for. An agent becomes present by a valid signature. It becomes absent if
-        it misses a deadline, until its next message. After the start of round 0, a lost connection alone does
-        not make it absent.
-    silent : set of int
-        The agents that announced that they send nothing more.
+    course : Course
+        Where the session is.
+    keyring : Keyring
+        The first key of each member; empty without keepers. It cannot replace keys: each is signed by its
+        member. It can only withhold them, and then no sum opens.
     """
-
-    _masks: ClassVar[bool] = False  # whether messages are masked, and keepers open their sum
 
     def __init__(self, session: Session, *, sign: Sign) -> None:
         if session.coordinator is None:
             raise ParameterError(f"session {session.name} has no coordinator: its agents are peers.")
-        if session.keepers and not self._masks:
-            raise ParameterError(f"session {session.name} has keepers: its messages are masked.")
         super().__init__(session, COORDINATOR, sign)
-        self.round = 0
-        self.present: set[int] = set()
-        self.silent: set[int] = set()
-        self.done: set[int] = set()
-        self._awaited: set[int] = set()  # present, not silent, not heard in this round
-        self._reports: dict[int, Message] = {}
-        self._past: deque[dict[int, bytes]] = deque(maxlen=REMEMBERED)
-        self._feedback: list[bytes] = []  # the frames of all rounds so far
-        self._before = NOTHING_HEARD  # the digest of the last of them
-        self._stop: bytes | None = None
-        self._opened = False
+        self.course = Course()
+        self.keyring = Keyring(self.codec, COORDINATOR)
+        self._pace = chosen_pace(self.codec, self.course, self.keyring)
+        self._sum = chosen_sum(self.codec, self.keyring)
+        self._found: tuple[int, ...] | None = None  # the numbers of the feedback, once all is opened
+        self._stop: bytes | None = None  # what it has signed, once it has stopped
         self._hasty = False  # at the end, and no request has arrived since the restart
 
     @classmethod
     def resume(cls, session: Session, records: Iterable[Record], *, sign: Sign) -> Self:
-        """Rebuild a coordinator from its records; it repeats recorded feedback."""
+        """Rebuild a coordinator from its records; it repeats recorded frames."""
         coordinator = cls(session, sign=sign)
+        # Only the last reports are read again: those of a year would take long.
+        recent: deque[Closed | Shut] = deque(maxlen=REMEMBERED)
+        shut: Shut | None = None  # with keepers the reports are in this record only
         for record in records:
+            if isinstance(record, Shut | Closed):
+                coordinator._require(record.round)
+            if isinstance(record, Shut):
+                shut = record
+                continue
             coordinator._replay(record)
+            if isinstance(record, Closed):
+                recent.append(shut or record)
+                shut = None
+        coordinator.course.remember(recent)
+        if shut is not None:
+            coordinator._reshut(shut)
         return coordinator
+
+    def _require(self, t: int) -> None:
+        require_order(self.course.opened and t == self.round)
 
     def _replay(self, record: Record) -> None:
         match record:
             case Opened():
                 if record.session != self.session.id:
                     raise StateError("these records belong to another session.")
-                self._opened, self.present = True, set(record.present)
+                self.course.opened = True
+                self.course.present.update(record.present)
             case Closed():
-                require_order(self._opened and record.round == self.round)
-                # A report of a past round that differs from the recorded one is still a contradiction.
-                self._past.append(dict(zip(record.used, map(digest, record.reports), strict=True)))
-                self._keep(record.frame)
-                self.present = set(record.used)
-                self.round += 1
+                self._pace.replay(record)
+                self.course.replay(record, map(self.codec.own, record.openings))
             case Ended():
                 self._ended = True
                 if record.reason is not None:
@@ -109,22 +138,57 @@ class CoordinatorMachine(EndingCoordinator):
                     self._stop = self._stop_frame(record.reason)
             case Evidence():
                 self._evidence[record.sender, record.round] = record.second
+            case Keyed():
+                self.keyring.replay(record)
+            case Unopened():
+                pass
             case _:
                 raise StateError("these are not a coordinator's records.")
 
+    def _reshut(self, shut: Shut) -> None:
+        """Restore a closing without feedback: it is repeated with the same bytes.
+
+        Keepers that have answered it refuse any other.
+        """
+        self.course.closing = self.codec.own(shut.frame)
+        self.course.reports = {report.sender: report for report in map(self.codec.own, shut.reports)}
+
     @property
-    def _others(self) -> range:
-        return range(self.session.n)
+    def round(self) -> int:
+        """The round, or slot, that is open, or is opened next."""
+        return self.course.round
+
+    @property
+    def present(self) -> set[int]:
+        """The agents that a round waits for.
+
+        An agent becomes present by a valid signature. It becomes absent if it misses a deadline, until its
+        next message. After the start of round 0, a lost connection alone does not make it absent.
+        """
+        return self.course.present
+
+    @property
+    def done(self) -> set[int]:
+        """The agents that have confirmed the last feedback, or have left."""
+        return self.course.done
 
     @property
     def heard(self) -> int:
         """How many messages of the open round have arrived."""
-        return len(self._reports)
+        return len(self.course.reports)
+
+    def published(self) -> MeanPublished | None:
+        """Return the last slot of a series with its mean, if there is one."""
+        return self._pace.published()
 
     @property
-    def missing(self) -> tuple[int, ...]:
-        """The agents whose message of the open round is missing."""
-        return tuple(sorted(self._awaited))
+    def incomplete(self) -> int | None:
+        """In how many slots of a series so far an agent was missing."""
+        return self._pace.incomplete()
+
+    @property
+    def _others(self) -> range:
+        return range(self.session.n + len(self.session.keepers))
 
     # ---- what happened? -----------------------------------------------------------------------------
 
@@ -138,138 +202,156 @@ class CoordinatorMachine(EndingCoordinator):
         return On.EXPIRED
 
     def _classify_own(self, message: Message) -> tuple[On, Any]:
-        """Stop if this key has signed feedback that the ledger does not have.
+        """Stop if this key has signed something that the ledger does not have.
 
-        Going on would sign a second feedback for that round, and split the agents into two histories.
+        Going on would sign a second feedback for that round, and split the agents into two histories. A
+        second closing, for other agents, would ask keepers to open the difference of two sums.
         """
         body = message.body
-        if not isinstance(body, Feedback):
+        if not isinstance(body, Feedback | Closing):
             return super()._classify_own(message)
-        if body.round >= self.round or digest(self._feedback[body.round]) != message.digest:
+        if not self._has_signed(body, message.digest):
+            what = "feedback" if isinstance(body, Feedback) else "a closing"
             raise LedgerError(
-                f"the coordinator's key has signed feedback of round {body.round} of session "
+                f"the coordinator's key has signed {what} of round {body.round} of session "
                 f"{self.session.name}, and this ledger does not have it: it is not the newest, or another "
                 "process uses the key. Continue with the right ledger; without it the session is lost."
             )
         return On.REFUSED, Refused(Refusal.REPLAY, message.sender)
 
+    def _has_signed(self, body: Feedback | Closing, said: bytes) -> bool:
+        course, t = self.course, body.round
+        if isinstance(body, Feedback):
+            return t < self.round and digest(course.feedback[t]) == said
+        if t == self.round:
+            return course.closing is not None and course.closing.digest == said
+        return t < self.round  # an older one: its feedback names it
+
     def _classify_message(self, message: Message) -> tuple[On, Any]:
-        body, t = message.body, self.round
-        if isinstance(body, Report):
-            return self._classify_report(message, body)
+        body = message.body
+        match body:
+            case Key():
+                kind, subject = self.keyring.classify(message)
+                # A repeated key is not refused: it is a request for the keys of others.
+                return (On.KEY, message) if kind is On.REFUSED else (kind, subject)
+            case Opening():
+                return self._classify_opening(message, body)
+            case Report():
+                return self._classify_report(message, body)
+            case Stop() if message.sender in self.session.keeper_numbers:
+                return On.WITHOUT_KEEPER, message
         # A member cannot be further than the feedback that this key signed: this ledger may be an old copy.
-        if self._place(body) > t:
+        if self._pace.place(body) > self.round:
             return On.LOST, message
         kind = {Present: On.PRESENT, Ask: On.ASKED, Done: On.DONE, Stop: On.QUIET}[type(body)]
         return kind, message
 
-    def _place(self, body: Body) -> int:
-        """Return the round that a member is at, or requests.
-
-        With one-shot noise and keepers agents make further updates after the last exchange. They all count as
-        at the end.
-        """
-        u = body.round if isinstance(body, Ask) else getattr(body, "update", 0)
-        return min(u, self.session.exchanges)
-
     def _classify_report(self, message: Message, body: Report) -> tuple[On, Any]:
         u, sender = body.update, message.sender
-        if u > self.round:
-            return On.LOST, message
         # Contradictions come first: a second message is evidence even if it is late.
-        known = self._known(u, sender)
+        known = self.course.known(u, sender)
         if known is not None and known != message.digest:
-            first = self._reports[sender].frame if u == self.round else b""
+            taken = self.course.report(u, sender)
+            first = b"" if taken is None else taken.frame
             return On.CONTRADICTED, Evidence(sender, u, known, first, message.frame)
-        if u < self.round:
-            return (On.LATE if known is None else On.PAST), message
+        kind = self._pace.classify(body, known=known is not None)
+        if kind is On.REPORT and not self._sum.fits(message):
+            kind = Refusal.OTHER_KEY
+        return (kind, message) if isinstance(kind, On) else (On.REFUSED, Refused(kind, sender))
+
+    def _classify_opening(self, message: Message, body: Opening) -> tuple[On, Any]:
+        course, t, who = self.course, body.round, message.sender
+        known = {t: course.openings, t + 1: course.past_openings}.get(self.round, {}).get(who)
+        if known is not None and known.digest != message.digest:
+            return On.CONTRADICTED, Evidence(who, t, known.digest, known.frame, message.frame)
+        wrong: Refusal | None = None
         if known is not None:
-            return On.REFUSED, Refused(Refusal.REPLAY, sender)
-        # Its sender has moved by feedback that is not in this ledger. A mean of different histories would not
-        # be the mechanism, and no verifier could recompute it.
-        if body.heard != self._before:
-            return On.REFUSED, Refused(Refusal.OTHER_HISTORY, sender)
-        return On.REPORT, message
-
-    def _known(self, u: int, sender: int) -> bytes | None:
-        """Return the digest of an agent's report for a recent round."""
-        if u == self.round:
-            return self._reports[sender].digest if sender in self._reports else None
-        back = self.round - u
-        return self._past[-back].get(sender) if back <= len(self._past) else None
-
-    def _keep(self, feedback: bytes) -> None:
-        self._feedback.append(feedback)
-        self._before = digest(feedback)
+            wrong = Refusal.REPLAY
+        elif t < self.round:
+            wrong = Refusal.LATE
+        # An opening of another set of agents would leave masks in the sum.
+        elif course.closing is None or t > self.round or body.closing != course.closing.digest:
+            wrong = Refusal.OTHER_HISTORY
+        elif body.key != self.keyring.digest(who):
+            wrong = Refusal.OTHER_KEY
+        return (On.OPENING, message) if wrong is None else (On.REFUSED, Refused(wrong, who))
 
     def _due(self) -> On | None:
-        if self.phase is P.GATHERING:
-            return self._due_to_open()
-        if self.phase is P.COLLECTING:
-            return self._due_to_close()
-        if self.phase is P.SERVING:
-            return On.ALL_DONE if self._expired or len(self.done) == self.session.n else None
+        match self.phase:
+            case P.GATHERING:
+                return self._pace.due_to_open(expired=self._expired)
+            case P.COLLECTING:
+                return self._due_to_shut()
+            case P.OPENING:
+                return self._due_to_close()
+            case P.SERVING:
+                return On.ALL_DONE if self._expired or len(self.done) == self.session.n else None
         return None
 
-    def _due_to_open(self) -> On | None:
-        if self._opened:
-            return On.COMPLETE if self.round == self.session.exchanges else On.RESUMED
-        here, n = len(self.present), self.session.n
-        enough = here == n or (self._expired and here >= self.session.least_start)
-        return On.ENOUGH if enough else None
+    def _due_to_shut(self) -> On | None:
+        if self.round == self.session.exchanges:
+            return On.LAST
+        if self.course.closing is not None:  # shut before a restart
+            return On.SHUT
+        return self._pace.due_to_shut(expired=self._expired)
 
     def _due_to_close(self) -> On | None:
-        if len(self._reports) < self.session.least_quorum or (self._awaited and not self._expired):
-            return None
-        return self._next
-
-    @property
-    def _next(self) -> On:
-        return On.LAST if self.round + 1 == self.session.exchanges else On.MOVE
+        # Every keeper must have answered: without one its masks stay in the sum.
+        if len(self.course.openings) < len(self.session.keepers):
+            return self._pace.due_without_keeper()
+        self._found = self._sum.result(self.course)
+        return On.MOVE if self._found is not None else self._pace.nonsense
 
     # ---- gathering ----------------------------------------------------------------------------------
 
     def _enter(self, _: Any) -> None:
-        self._expired = False
-        self._timers.set("deadline", self.session.deadlines.start)
-        self._tell_missing(TELL_FIRST)
+        self._wait(self._pace.start, TELL_FIRST)
 
     def _open_first(self, _: Any) -> None:
-        self._opened = True
+        self.course.opened = True
         self._records.append(Opened(self.session.id, tuple(sorted(self.present))))
-        self._open_round()
-        self._say(None, Ask(0))
+        self._reopen(None)
 
     def _reopen(self, _: Any) -> None:
-        """Continue after a restart: repeat the last feedback.
+        """Open a round, first or after a restart: repeat the last feedback.
 
         Reports of the open round were not recorded. Agents repeat them, with the same bytes, until the
         feedback comes.
         """
         self._open_round()
-        if self._feedback:
-            self._messages.append(Send(None, self._feedback[-1]))
-        else:
-            self._say(None, Ask(0))
+        self._tell_place(None)
 
     def _open_round(self) -> None:
-        self._reports = {}
-        self._awaited = self.present - self.silent
-        self._expired = False
-        self._timers.set("deadline", self.session.deadlines.round)
-        self._tell_missing(TELL_IN_ROUND)
-        self._notices.append(RoundOpened(self.round, len(self.present)))
+        self._wait(self._pace.limit, TELL_IN_ROUND)
+        self._notices.extend(self._pace.open())
 
-    # ---- hearing ------------------------------------------------------------------------------------
+    def _wait(self, seconds: float | None, tell: float) -> None:
+        self._expired = False
+        if seconds is not None:
+            self._timers.set("deadline", seconds)
+        self._tell_missing(tell)
+
+    def _tell_missing(self, seconds: float) -> None:
+        if self._pace.limit is not None:  # otherwise nobody is waited for
+            super()._tell_missing(seconds)
+
+    def _tell_place(self, who: int | None) -> None:
+        """Tell a member, or all, which round the session is in."""
+        if self.course.feedback:
+            self._messages.append(Send(who, self.course.feedback[-1]))
+        else:
+            for body in self._pace.first:
+                self._say(who, body)
+
+    # ---- hearing agents -----------------------------------------------------------------------------
 
     def _see(self, who: int) -> None:
-        if who in self.present:
-            return
-        self.present.add(who)
-        if who not in self.silent and who not in self._reports:
-            self._awaited.add(who)
+        if self._sum.admits(who):
+            self._pace.see(who)
 
     def _arrived(self, message: Message) -> None:
+        if message.sender in self.session.keeper_numbers:
+            return  # it asks before round 0
         self._see(message.sender)
         assert isinstance(message.body, Present | Ask)
         if isinstance(message.body, Present) and message.body.update == self.session.rounds:
@@ -278,9 +360,15 @@ class CoordinatorMachine(EndingCoordinator):
             self._bring_up(message)
 
     def _take_report(self, message: Message) -> None:
-        self._see(message.sender)
-        self._reports[message.sender] = message
-        self._awaited.discard(message.sender)
+        who, body = message.sender, message.body
+        assert isinstance(body, Report)
+        self._see(who)
+        if body.update == self.round and self.course.closing is not None:
+            # It is in no sum. No keeper opens its masks, so nobody ever learns its numbers.
+            self._refuse(Refused(Refusal.LATE, who))
+            return
+        self.course.heard(body.update)[who] = message
+        self._pace.miss(who, gone=False)
 
     def _early(self, message: Message) -> None:
         """Note the sender of a report before round 0; do not use the report."""
@@ -302,12 +390,15 @@ class CoordinatorMachine(EndingCoordinator):
         self._bring_up(message)
 
     def _answer(self, message: Message) -> None:
+        if message.sender in self.session.keeper_numbers:
+            self._answer_keeper(message)
+            return
         self._see(message.sender)
         self._bring_up(message)
 
     def _bring_up(self, message: Message) -> None:
         """Send the feedback that an agent needs to reach the open round."""
-        who, u = message.sender, self._place(message.body)
+        who, u = message.sender, self._pace.place(message.body)
         if self.phase is P.GATHERING or not self._may_answer(who):
             return
         # After a restart at the end it stays for a short time only. A request shows that someone is still
@@ -316,39 +407,41 @@ class CoordinatorMachine(EndingCoordinator):
             self._hasty = False
             self._timers.set("deadline", self.session.deadlines.start)
         if u == self.round:
-            if who in self._reports:  # a sender that does not know this message uses another's key
-                self._messages.append(Send(who, self._reports[who].frame))
-            elif u < self.session.exchanges:
-                self._say(who, Ask(u))
+            self._remind(who)
             return
+        feedback = self.course.feedback
         if u + BATCH < self.round:  # first tell it the open round: it need not send messages on the way
-            self._messages.append(Send(who, self._feedback[-1]))
-        for frame in self._feedback[u : u + BATCH]:
+            self._messages.append(Send(who, feedback[-1]))
+        for frame in feedback[u : u + BATCH]:
             self._messages.append(Send(who, frame))
 
+    def _remind(self, who: int) -> None:
+        said = self._pace.reminder(who)
+        if isinstance(said, bytes):
+            self._messages.append(Send(who, said))
+        elif said is not None:
+            self._say(who, said)
+
     def _nudge(self, who: int) -> None:
-        """Tell a member that has just connected which round the session is in."""
-        if not self._may_answer(who):
-            return
-        if self._feedback:
-            self._messages.append(Send(who, self._feedback[-1]))
-        else:
-            self._say(who, Ask(0))
+        """Tell a member that has just connected what it may have missed."""
+        if who in self.session.keeper_numbers:
+            self._attend(who)
+        elif (self.course.feedback or self._pace.first) and self._may_answer(who):
+            self._tell_place(who)
 
     def _left(self, who: int) -> None:
-        self.present.discard(who)
-        self._awaited.discard(who)
+        self._pace.miss(who, gone=True)
 
     def _note_quiet(self, message: Message) -> None:
         who, body = message.sender, message.body
         assert isinstance(body, Stop)
         self._see(who)
-        if who not in self.silent:
-            self.silent.add(who)
-            self._awaited.discard(who)
+        gone = body.reason is not Reason.CAP  # it has left for good
+        if who not in self.course.silent:
+            self.course.silent.add(who)
             self._notices.append(Quiet(who, body.update))
-        if body.reason is not Reason.CAP:  # it has left for good
-            self._left(who)
+        self._pace.miss(who, gone=gone)
+        if gone:
             self.done.add(who)
         else:
             self._bring_up(message)
@@ -359,12 +452,96 @@ class CoordinatorMachine(EndingCoordinator):
 
     def _lost(self, message: Message) -> None:
         self._refuse(Refused(Refusal.AHEAD, message.sender))
-        self._notices.append(LostHistory(message.sender, self._place(message.body)))
+        self._notices.append(LostHistory(message.sender, self._pace.place(message.body)))
         if self._may_answer(message.sender):
             # It answers with feedback that this key signed, if it has some: see `_classify_own`.
             self._say(message.sender, Ask(self.round))
 
+    # ---- keys, and hearing keepers ------------------------------------------------------------------
+
+    def _take_key(self, message: Message) -> None:
+        """Store a member's first key and pass it on.
+
+        A member repeats its key while it lacks something, so a repetition is answered.
+        """
+        who, keepers, frames = message.sender, self.session.keeper_numbers, self.keyring.frames
+        new = who not in frames
+        if new:
+            # Saved before it is passed on: a restarted coordinator must know whose key came first.
+            self._records.append(self.keyring.take(message))
+        if who not in keepers:
+            self._see(who)
+            if new:
+                self._pass_on(message.frame, (j for j in keepers if j in frames))
+            if new or self._may_answer(who):  # a first key comes once, so it needs no limit
+                self._messages.extend(Send(who, frames[j]) for j in keepers if j in frames)
+        elif new:
+            agents = [i for i in frames if i not in keepers]
+            self._pass_on(message.frame, agents)
+            self._messages.extend(Send(who, frames[i]) for i in agents)
+        else:
+            self._attend(who)
+
+    def _pass_on(self, frame: bytes, members: Iterable[int]) -> None:
+        self._messages.extend(Send(i, frame) for i in members)
+
+    def _attend(self, who: int) -> None:
+        """Tell a keeper what it may have missed."""
+        course = self.course
+        if self.phase in (P.SERVING, P.FINISHED):
+            if self._may_answer(who):
+                self._messages.append(Send(who, course.feedback[-1]))
+        elif course.closing is not None and who not in course.openings and self._may_answer(who):
+            self._messages.append(Send(who, course.closing.frame))
+
+    def _answer_keeper(self, message: Message) -> None:
+        who, course = message.sender, self.course
+        if not self._may_answer(who):
+            return
+        if (opened := self._pace.opened_by(who, message.body)) is not None:
+            self._messages.append(Send(who, opened.frame))
+        elif course.closing is not None:
+            # Keys first: with them the keeper can answer the closing that follows.
+            self._messages.extend(Send(who, self.keyring.frames[i]) for i in course.reports)
+            self._messages.append(Send(who, course.closing.frame))
+
+    def _take_opening(self, message: Message) -> None:
+        self.course.openings[message.sender] = message
+
+    def _lose_keeper(self, _: Any) -> None:
+        self._stop_all(Reason.KEEPER)
+
     # ---- rounds -------------------------------------------------------------------------------------
+
+    def _shut(self, _: Any) -> None:
+        """Decide whose messages are added up; record it, then ask keepers.
+
+        The record comes first. After a crash without it another set of agents could be chosen, and a keeper
+        that has answered the first closing would never answer the second: the session would be stuck.
+        """
+        course = self.course
+        course.reports = dict(sorted(course.reports.items()))
+        body = self._sum.closing(course)
+        if body is not None:
+            course.closing = self.codec.own(self.codec.seal(COORDINATOR, body, self._sign))
+            frames = tuple(report.frame for report in course.reports.values())
+            self._records.append(Shut(self.round, course.closing.frame, tuple(course.reports), frames))
+            self._ask_keepers(None)
+
+    def _ask_keepers(self, _: Any) -> None:
+        """Ask the keepers for their openings, first or after a restart.
+
+        Openings are recorded only with the feedback. Keepers repeat them, with the same bytes.
+        """
+        self._timers.off("deadline")
+        self._repeat_closing()
+        self._again(fresh=True)
+        self._tell_missing(TELL_IN_ROUND)
+
+    def _repeat_closing(self) -> None:
+        closing, openings = self.course.closing, self.course.openings
+        if closing is not None:
+            self._pass_on(closing.frame, (j for j in self.session.keeper_numbers if j not in openings))
 
     def _close(self, _: Any) -> None:
         """Phases (ii) and (iii): record the mean of the messages, then send it.
@@ -372,39 +549,87 @@ class CoordinatorMachine(EndingCoordinator):
         If it were sent first, a crash in between could lead to a second feedback for this round, from other
         reports. Agents that heard different ones would move apart.
         """
-        # In rising order, so that a verifier can recompute the digest of the reports.
-        used = tuple(sorted(self._reports))
-        reports = [self._reports[i] for i in used]
-        y = as_numbers(self.session.lattice.mean([self.codec.lifted(report) for report in reports]))
-        frame = self._feedback_frame(y, used, combined(report.digest for report in reports))
-        self._records.append(Closed(self.round, frame, used, tuple(report.frame for report in reports)))
-        self._end_round(frame, used)
+        assert self._found is not None
+        course, openings = self.course, self._opening_frames
+        basis, reports = self._sum.basis(course), self._sum.recorded(course)
+        self._end_round(self._found, tuple(course.reports), basis, reports, openings)
 
-    def _feedback_frame(self, y: tuple[int, ...], used: tuple[int, ...], basis: bytes) -> bytes:
+    def _lose(self, _: Any) -> None:
+        """Sign that this slot has no sum. Its messages stay masked."""
+        if self.course.closing is not None and len(self._opening_frames) == len(self.session.keepers):
+            self._note_nonsense()
+        self._end_round((0,), (), combined(()), (), ())
+
+    def _reject(self, _: Any) -> None:
+        self._note_nonsense()
+        self._stop_all(Reason.NONSENSE)
+
+    def _note_nonsense(self) -> None:
+        self._records.append(Unopened(self.round, self._opening_frames))
+        self._notices.append(Nonsense(self.round))
+
+    @property
+    def _opening_frames(self) -> tuple[bytes, ...]:
+        openings = self.course.openings
+        return tuple(openings[j].frame for j in self.session.keeper_numbers if j in openings)
+
+    def _end_round(
+        self,
+        y: tuple[int, ...],
+        used: tuple[int, ...],
+        basis: bytes,
+        reports: tuple[bytes, ...],
+        openings: tuple[bytes, ...],
+    ) -> None:
+        """Record the feedback, send it, and open the next round."""
+        course, t = self.course, self.round
         numbers, bits = self.codec.pack(y), self.codec.bitmap(used)
-        body = Feedback(self.round, numbers, bits, len(used), basis, self._before)
-        return self.codec.seal(COORDINATOR, body, self._sign)
-
-    def _end_round(self, frame: bytes, used: tuple[int, ...]) -> None:
-        """Send the feedback, which is recorded, and open the next round."""
+        body = Feedback(t, numbers, bits, len(used), basis, course.before)
+        frame = self.codec.seal(COORDINATOR, body, self._sign)
+        self._records.append(Closed(t, frame, used, reports, openings))
         self._messages.append(Send(None, frame))
-        without = (i for i in range(self.session.n) if i not in self._reports and i not in self.silent)
-        self._notices.append(RoundClosed(self.round, used, tuple(without)))
-        # The next round does not wait for those who missed this deadline, until their next message.
-        self.present -= self._awaited
-        reports = self._reports.values()
-        self._past.append({report.sender: report.digest for report in reports})
-        self._last = {(report.sender, self.round): report.frame for report in reports}
-        self._keep(frame)
-        self.round += 1
+        without = set(range(self.session.n)).difference(used, self.course.silent)
+        self._notices.append(RoundClosed(t, used, tuple(sorted(without))))
+        self._notices.extend(self._pace.close(used, y))
+        self._last = {(i, t): report.frame for i, report in course.reports.items()}
+        self._found = None
+        self._timers.off("repeat")
+        course.advance(frame)
         if self.round < self.session.exchanges:
             self._open_round()
+
+    def _waiting(self) -> Waiting | None:
+        return self._pace.waiting(self.phase)
+
+    def _repeat_is_due(self) -> None:
+        """Repeat the closing to keepers, or the last feedback to agents.
+
+        Each is repeated to those that have not answered.
+        """
+        if self.phase is P.OPENING:
+            self._repeat_closing()
         else:
-            self._serve(None)
+            self._pass_on(self.course.feedback[-1], self._pace.behind())
+        self._again(fresh=False)
+
+    # ---- time ---------------------------------------------------------------------------------------
+
+    @property
+    def wake(self) -> float | None:
+        """When the next `Tick` is due, −∞ for at once, None for never."""
+        wake = super().wake
+        if self.phase not in (P.COLLECTING, P.OPENING) or (due := self._pace.wake()) is None:
+            return wake
+        return due if wake is None else min(wake, due)
+
+    def _tick(self, tick: Tick) -> None:
+        self._pace.tick(tick)
+        super()._tick(tick)
+
+    # ---- the end ------------------------------------------------------------------------------------
 
     def _serve(self, _: Any) -> None:
         """Keep running after the last round until all have its feedback."""
-        self._reports, self._awaited = {}, set()
         self._expired = False
         self._timers.off("missing")
         self._timers.set("deadline", self.session.deadlines.start)
@@ -414,48 +639,65 @@ class CoordinatorMachine(EndingCoordinator):
         """Keep running after a restart at the end, for members that are behind."""
         self._serve(None)
         if self._ended:  # all agents had received the last feedback
-            self.done = set(range(self.session.n))
+            self.done.update(range(self.session.n))
         self._timers.set("deadline", self.return_time)
         self._hasty = True
 
     def _finish(self, _: Any) -> None:
         self._rest()
-        # Only if all are done. Otherwise a restart serves those again that lack the last feedback.
-        if not self._ended and len(self.done) == self.session.n:
+        if not self._ended and self._pace.may_end():
             self._ended = True
             self._records.append(Ended(self.round, None))
         self._notices.append(Finished(self.session.rounds))
 
-    def _waiting(self) -> Waiting | None:
-        """Return who is missing: agents expected, or all if those are too few."""
-        if self.phase is P.GATHERING:
-            missing = [i for i in range(self.session.n) if i not in self.present]
-            return Waiting(self.round, tuple(missing), max(0, self.session.least_start - len(self.present)))
-        needed = max(0, self.session.least_quorum - self.heard)
-        if self.phase is not P.COLLECTING or not (needed or self._awaited):
-            return None
-        absent = [i for i in range(self.session.n) if i not in self._reports and i not in self.silent]
-        return Waiting(self.round, tuple(absent) if needed else self.missing, needed)
+    def _halt(self, _: Any) -> None:
+        self._stop_all(Reason.OPERATOR)
 
-    def _repeat_is_due(self) -> None:
-        """Repeat the last feedback to agents that have not confirmed it."""
-        for who in sorted(self.present - self.done):
-            self._messages.append(Send(who, self._feedback[-1]))
-        self._again(fresh=False)
+    def _expire(self, _: Any) -> None:
+        self._stop_all(Reason.EXPIRED)
+
+    def _stop_all(self, reason: Reason) -> None:
+        self._stop = self._stop_frame(reason)
+        self._rest()
+        # Recorded before the stop is sent: a restarted coordinator must not open rounds that members left.
+        if not self._ended:
+            self._ended = True
+            self._records.append(Ended(self.round, reason))
+        self._notices.append(Stopped(self.round, reason))
+        self._messages.append(Send(None, self._stop))
+
+    def _stop_frame(self, reason: Reason) -> bytes:
+        return self.codec.seal(COORDINATOR, Stop(self.round, reason), self._sign)
+
+    def _say_stopped(self, about: Any) -> None:
+        """Tell a member that asks that the session was stopped.
+
+        `about` is its message, or its number when it connects. After a restart it is None, and all are told.
+        """
+        assert self._stop is not None
+        who = about.sender if isinstance(about, Message) else about
+        if who is None or self._may_answer(who):
+            self._messages.append(Send(who, self._stop))
 
     # ---- the table ------------------------------------------------------------------------------------
 
-    _OPEN: ClassVar[Short] = {
+    _ENDING: ClassVar[Short] = {
+        On.HALT: (_halt, P.STOPPED),
+        On.EXPIRED: (_expire, P.STOPPED),
+        On.WITHOUT_KEEPER: (_lose_keeper, P.STOPPED),
+    }
+    _HEARING: ClassVar[Short] = {
         On.PRESENT: _arrived,
         On.QUIET: _note_quiet,
         On.LOST: _lost,
-        On.HALT: (EndingCoordinator._halt, P.STOPPED),
-        On.EXPIRED: (EndingCoordinator._expire, P.STOPPED),
+        On.KEY: _take_key,
     }
     _ANSWERING: ClassVar[Short] = {
+        **_HEARING,
         On.LATE: _late,
         On.PAST: _past_report,
         On.ASKED: _answer,
+        On.DONE: _note_done,
         On.JOINED: _nudge,
     }
     table: ClassVar[Table] = short(
@@ -463,15 +705,16 @@ class CoordinatorMachine(EndingCoordinator):
         {
             P.IDLE: {
                 On.START: (_enter, P.GATHERING),
-                On.ENDED: (EndingCoordinator._say_stopped, P.STOPPED),
+                On.ENDED: (_say_stopped, P.STOPPED),
                 On.COMPLETE: (_finish, P.FINISHED),
-                On.HALT: (EndingCoordinator._halt, P.STOPPED),
-                On.EXPIRED: (EndingCoordinator._expire, P.STOPPED),
+                On.HALT: (_halt, P.STOPPED),
+                On.EXPIRED: (_expire, P.STOPPED),
                 (On.TICK, On.JOINED): None,
                 On.CONTRADICTED: Machine._misplaced,
             },
             P.GATHERING: {
-                **_OPEN,
+                **_HEARING,
+                **_ENDING,
                 On.ASKED: _arrived,
                 On.REPORT: _early,
                 On.JOINED: None,
@@ -479,37 +722,43 @@ class CoordinatorMachine(EndingCoordinator):
                 On.ENOUGH: (_open_first, P.COLLECTING),
                 On.RESUMED: (_reopen, P.COLLECTING),
                 On.COMPLETE: (_serve_again, P.SERVING),
-                (On.LATE, On.DONE, On.PAST): Machine._impossible,
+                (On.LATE, On.DONE, On.PAST, On.OPENING): Machine._impossible,
             },
             P.COLLECTING: {
-                **_OPEN,
                 **_ANSWERING,
+                **_ENDING,
                 On.REPORT: _take_report,
-                On.MOVE: _close,
-                On.LAST: (_close, P.SERVING),
-                On.DONE: Machine._impossible,
+                On.ENOUGH: (_shut, P.OPENING),
+                On.SHUT: (_ask_keepers, P.OPENING),
+                On.SKIP: _lose,
+                On.LAST: (_serve, P.SERVING),
+                On.OPENING: Machine._impossible,
+            },
+            P.OPENING: {
+                **_ANSWERING,
+                **_ENDING,
+                On.REPORT: _take_report,
+                On.OPENING: _take_opening,
+                On.MOVE: (_close, P.COLLECTING),
+                On.SKIP: (_lose, P.COLLECTING),
+                On.NONSENSE: (_reject, P.STOPPED),
             },
             P.SERVING: {
-                **_OPEN,
                 **_ANSWERING,
-                On.DONE: _note_done,
-                On.HALT: None,
-                On.EXPIRED: (_finish, P.FINISHED),
-                On.ALL_DONE: (_finish, P.FINISHED),
-                On.REPORT: Machine._impossible,
+                (On.REPORT, On.OPENING): Machine._impossible,
+                (On.HALT, On.WITHOUT_KEEPER): None,
+                (On.EXPIRED, On.ALL_DONE): (_finish, P.FINISHED),
             },
             P.FINISHED: {
-                **_OPEN,
                 **_ANSWERING,
-                On.DONE: _note_done,
-                On.HALT: None,
-                On.EXPIRED: None,
-                On.REPORT: Machine._impossible,
+                (On.REPORT, On.OPENING): Machine._impossible,
+                (On.HALT, On.WITHOUT_KEEPER, On.EXPIRED): None,
             },
             P.STOPPED: {
                 (On.PRESENT, On.REPORT, On.LATE, On.ASKED, On.DONE, On.QUIET, On.PAST, On.LOST, On.JOINED): (
-                    EndingCoordinator._say_stopped
+                    _say_stopped
                 ),
+                (On.KEY, On.OPENING, On.WITHOUT_KEEPER): _say_stopped,
                 (On.HALT, On.EXPIRED): None,
             },
         },

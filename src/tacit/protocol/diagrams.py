@@ -14,10 +14,8 @@ from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.machine import Machine
 from tacit.protocol.masked_agent import MaskedAgentMachine
-from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.series_agent import SeriesAgentMachine
-from tacit.protocol.series_coordinator import SeriesCoordinatorMachine
 from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.protocol.tables import Phase, Table, Transition
 
@@ -27,9 +25,7 @@ MACHINES: tuple[type[Machine], ...] = (
     PeerMachine,
     KeeperMachine,
     MaskedAgentMachine,
-    MaskedCoordinatorMachine,
     SeriesAgentMachine,
-    SeriesCoordinatorMachine,
     SeriesKeeperMachine,
 )
 TABLES = {machine.table.name: machine.table for machine in MACHINES}

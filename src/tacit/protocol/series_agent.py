@@ -166,7 +166,7 @@ class SeriesAgentMachine(SlotClock, LeavingMember):
                 # A filter without its past would send other numbers than the account assumes. The slot stays
                 # used, even if the clock was set back.
                 self._filter.restore(record.slot, record.reading)
-                self.slot = max(self.slot, record.slot)
+                self.clock.slot = max(self.slot, record.slot)
             case Spoke():
                 self._spoke(record.update, record.frame)
             case Moved():

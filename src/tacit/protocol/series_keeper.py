@@ -92,7 +92,7 @@ class SeriesKeeperMachine(KeeperMachine, SlotClock):
         return self._over_at if self.phase in (P.WAITING, P.DRAWING) else None
 
     def _due(self) -> On | None:
-        if self.phase is P.WAITING and self._wall >= self._over_at:
+        if self.phase is P.WAITING and self.clock.wall >= self._over_at:
             return On.ALL_DONE
         return super()._due()
 

@@ -110,6 +110,7 @@ class CoordinatorPhase(_Name):
     IDLE = "idle"
     GATHERING = "gathering"
     COLLECTING = "collecting"
+    OPENING = "opening"
     SERVING = "serving"
     FINISHED = "finished"
     STOPPED = "stopped"
@@ -130,12 +131,6 @@ class PeerPhase(_Name):
     DECLINED = "declined"
 
 
-class OpeningPhase(_Name):
-    """The extra phase of a coordinator with keepers: waiting for openings."""
-
-    OPENING = "opening"
-
-
 class KeeperPhase(_Name):
     """The phases of a keeper."""
 
@@ -147,7 +142,7 @@ class KeeperPhase(_Name):
     STOPPED = "stopped"
 
 
-Phase: TypeAlias = AgentPhase | CoordinatorPhase | PeerPhase | OpeningPhase | KeeperPhase
+Phase: TypeAlias = AgentPhase | CoordinatorPhase | PeerPhase | KeeperPhase
 
 
 class Transition(NamedTuple):

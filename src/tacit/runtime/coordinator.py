@@ -14,11 +14,9 @@ from typing import TYPE_CHECKING, Any, Self, final
 from tacit.errors import InputError
 from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Notice
-from tacit.protocol.masked_coordinator import MaskedCoordinatorMachine
 from tacit.protocol.messages import Message
 from tacit.protocol.records import Closed
 from tacit.protocol.roster import COORDINATOR
-from tacit.protocol.series_coordinator import SeriesCoordinatorMachine
 from tacit.report import Row, Shown, Summary, each, result_row, up
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
@@ -145,11 +143,7 @@ class Coordinator(Participant):
         sign, records = self.identity.sign, ledger.records(self.session.id)
         # With another ledger it would not know of rounds that agents have already completed.
         key_guard.bind(self.identity.directory, self.session.id, ledger, self.session.expires)
-        kind: type[CoordinatorMachine] | type[SeriesCoordinatorMachine]
-        kind = MaskedCoordinatorMachine if self.session.keepers else CoordinatorMachine
-        if self.session.series is not None:
-            kind = SeriesCoordinatorMachine
-        self.machine = kind.resume(self.session, records, sign=sign)
+        self.machine = CoordinatorMachine.resume(self.session, records, sign=sign)
         self._tell_takers(records)
         return self._driven(self.machine, ledger, pace=self._pace, stopped_linger=self.machine.return_time)
 
@@ -179,13 +173,9 @@ class Coordinator(Participant):
         assert self._ledger is not None
         records = self._ledger.records(self.session.id)
         closed = [record for record in records if isinstance(record, Closed)]
-        feedback: Any = None
-        of_series: dict[str, Any] = {}
-        if isinstance(self.machine, SeriesCoordinatorMachine):
-            if (last := self.machine.published()) is not None:
-                feedback, of_series["deviation"] = last.mean, last.deviation
-            of_series["incomplete"] = self.machine.incomplete
-        elif closed:
+        last = self.machine.published()  # of a series
+        feedback: Any = None if last is None else last.mean
+        if last is None and closed:
             message = self.machine.codec.open(closed[-1].frame)
             assert isinstance(message, Message)
             found = [self.session.lattice.value(number) for number in message.numbers]
@@ -198,5 +188,6 @@ class Coordinator(Participant):
             used=tuple(tuple(name(i) for i in record.used) for record in closed),
             refused={reason.name.lower(): count for reason, count in self.refused.items()},
             session=self.session,
-            **of_series,
+            deviation=None if last is None else last.deviation,
+            incomplete=self.machine.incomplete,
         )
