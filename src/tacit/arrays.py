@@ -92,7 +92,7 @@ def by_label(given: Any, labels: Sequence[Hashable], what: str = "values") -> An
         odd = f"none for {missing[0]!r}" if missing else f"one for {(set(keys) - set(labels)).pop()!r}"
         raise StateError(
             f"{what} with labels must have one entry for each agent by its name, and have {odd}. Name every "
-            "agent as the graph does, or give an array of numbers in the graph's own order."
+            "agent as the graph does (around a server 0, 1, …), or give an array of numbers in that order."
         )
     order = [place[label] for label in labels]
     if mapping:

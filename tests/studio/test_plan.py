@@ -298,3 +298,14 @@ def test_what_cannot_be_had_without_keepers_is_out_of_reach():
     asked = Form(find="all", agents="1000", high="10", budget="0.3", radius="0.2", keepers="2")
     nobody, two = plan(asked).trust
     assert (nobody.headline, two.headline) == ("Out of reach", "Possible")
+
+
+@pytest.mark.parametrize("form", [METERS, Form(find="accuracy", agents="2", keepers="3")])
+def test_no_note_stands_twice_on_the_page(form):
+    """A warning and what is assumed of keepers stand above the numbers."""
+    from tacit.studio.page_plan import _notes_below
+    from tacit.theory.advice import keeper_warnings
+
+    made = plan(form).design
+    above = [*([made.warning] if made.warning else []), *keeper_warnings(made.mechanism.keepers)]
+    assert sorted([*above, *_notes_below(made)]) == sorted(made.notes())
