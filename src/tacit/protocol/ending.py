@@ -1,4 +1,4 @@
-"""How a member leaves a session: it is recorded first, then told to others."""
+"""How a member leaves a session: recorded first, then told to others."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from tacit.protocol.keyring import Keyring
 from tacit.protocol.messages import Ask, Body, Message, Refusal, Report
 from tacit.protocol.records import Closed
 from tacit.protocol.series import Series
-from tacit.protocol.series_clock import Clock
+from tacit.protocol.series_clock import SlotTime
 from tacit.protocol.tables import CoordinatorPhase as P
 from tacit.protocol.tables import On, Phase
 
@@ -278,7 +278,7 @@ class Slots(Pace):
     def __init__(self, series: Series, codec: Codec, course: Course, keyring: Keyring) -> None:
         super().__init__(codec, course, keyring)
         self._series = series
-        self._clock = Clock(series)
+        self._clock = SlotTime(series)
         self._decoder = series.decoder(len(self._session.keepers))
         self._members: set[int] = set()  # all whose messages were ever used
 

@@ -16,7 +16,7 @@ from tacit.protocol.session import Session
 
 @final
 @dataclass
-class Clock:
+class SlotTime:
     """The time of a series, as the last tick told it.
 
     Attributes
@@ -53,7 +53,7 @@ class SlotClock(Machine):
 
     def __init__(self, session: Session, number: int, sign: Sign) -> None:
         super().__init__(session, number, sign)
-        self.clock = Clock(self.series)
+        self.clock = SlotTime(self.series)
 
     @property
     def series(self) -> Series:
@@ -63,7 +63,7 @@ class SlotClock(Machine):
 
     @property
     def slot(self) -> int:
-        """The current slot: see `Clock`."""
+        """The current slot: see `SlotTime`."""
         return self.clock.slot
 
     @property

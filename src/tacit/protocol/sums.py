@@ -17,7 +17,7 @@ from tacit.protocol.masked_sum import is_nonsense, opened_mean, opened_sum
 from tacit.protocol.messages import Closing, Masked, Message, SeriesClosing
 
 
-class Sum(Protocol):
+class RoundSum(Protocol):
     """How the messages of a round become its feedback.
 
     The reports of a shut round are in rising order of agents, so that a verifier can recompute digests.
@@ -42,7 +42,7 @@ class Sum(Protocol):
         """Return the reports that are recorded with the feedback."""
 
 
-def chosen_sum(codec: Codec, keyring: Keyring) -> Sum:
+def chosen_sum(codec: Codec, keyring: Keyring) -> RoundSum:
     """Return how a session's messages are added up."""
     if not codec.session.keepers:
         return PlainMean(codec)
