@@ -104,8 +104,10 @@ def expected_ones(chance, numbers, state, step, width):
     return chance @ coins.mean(axis=1)
 
 
-@pytest.mark.parametrize("step", [0.2, 0.02])
-@pytest.mark.parametrize("state", [0, 5, -3, 100])
+@pytest.mark.parametrize("step", [0.2, pytest.param(0.02, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "state", [5, *(pytest.param(state, marks=pytest.mark.long) for state in (0, -3, 100))]
+)
 def test_fair_bits_are_fair(step, state):
     """For discrete noise, and for continuous noise that is rounded after it is added."""
     k = np.arange(-1000, 1001)

@@ -169,7 +169,9 @@ def test_every_alternative_of_many_questions_has_an_answer(asked):
     [
         {"agents": 1000, "loss": 0.1, "radius": 0.05, "rounds": 3, "mixing": 0.3},
         {"agents": 40, "epsilon": 0.3, "radius": 0.4, "rounds": 2, "tolerance": 0.01, "mixing": 0.2},
-        {"graph": GRAPHS[1], "epsilon": 1.0, "radius": 0.2, "rounds": 5},
+        pytest.param(
+            {"graph": GRAPHS[1], "epsilon": 1.0, "radius": 0.2, "rounds": 5}, marks=pytest.mark.long
+        ),
         {"graph": STAR, "epsilon": 1.0, "radius": 0.2, "rounds": 4, "tolerance": 0.01, "mixing": 0.9},
     ],
 )
@@ -197,10 +199,15 @@ def test_parameters_have_few_digits_and_cost_no_more(agents, eps, sigma, rounds)
     [
         {"agents": 500, "epsilon": 0.15, "rounds": 1, "tolerance": 0.5},  # best at 0.78, between the ends
         {"agents": 1000, "epsilon": 5.0, "rounds": 1, "tolerance": 0.7},  # best above 0.99
-        {"agents": 500, "epsilon": 0.15, "rounds": 2, "tolerance": 0.5},
-        {"agents": 2, "epsilon": 1.0, "rounds": 1, "tolerance": 0.9},
-        {"agents": 5, "epsilon": 0.3, "rounds": 1, "tolerance": 0.9, "failure_probability": 0.3},
-        {"graph": Graph.from_name("complete:6"), "epsilon": 2.0, "rounds": 3, "tolerance": 0.3},
+        *(
+            pytest.param(asked, marks=pytest.mark.long)
+            for asked in (
+                {"agents": 500, "epsilon": 0.15, "rounds": 2, "tolerance": 0.5},
+                {"agents": 2, "epsilon": 1.0, "rounds": 1, "tolerance": 0.9},
+                {"agents": 5, "epsilon": 0.3, "rounds": 1, "tolerance": 0.9, "failure_probability": 0.3},
+                {"graph": Graph.from_name("complete:6"), "epsilon": 2.0, "rounds": 3, "tolerance": 0.3},
+            )
+        ),
     ],
 )
 def test_no_mixing_of_a_grid_is_much_better_than_the_one_chosen(asked):

@@ -123,8 +123,15 @@ def test_around_a_server_nothing_is_wasted():
     assert one <= ending(mechanism, 0.05, 3, 1.0).radius <= one * 1.1
 
 
-@pytest.mark.parametrize("name", ["server", "ring"])
-@pytest.mark.parametrize("rounds", [None, 2])
+@pytest.mark.parametrize(
+    ("name", "rounds"),
+    [
+        ("server", None),
+        ("server", 2),
+        ("ring", None),
+        pytest.param("ring", 2, marks=pytest.mark.long),
+    ],
+)
 def test_the_failure_probability_is_the_least_that_keeps_to_a_radius(name, rounds):
     mechanism = CASES[name]
     for b in (0.7, 0.2, 1e-6):
