@@ -22,6 +22,7 @@ from tacit.law.geometric import fading_scale
 from tacit.mechanism.whole import nearest
 from tacit.protocol.codec import Codec, combined, digest, history
 from tacit.protocol.masks import Party, agree, mask, public_key
+from tacit.protocol.merkle import MerkleTree
 from tacit.protocol.messages import KINDS, NOTHING_HEARD, Ask, Body, Done, Message, Present, Reason, Stop
 from tacit.protocol.records import Closed, Disclosed, Ended, Keyed, Moved, Shut, Spoke
 from tacit.protocol.roster import COORDINATOR
@@ -55,6 +56,7 @@ def vectors() -> dict[str, Any]:
         "exponents": {name: _exponents(session) for name, session in sessions.items()},
         "means": [{"numerator": a, "denominator": b, "rounded": nearest(a, b)} for a, b in _QUOTIENTS],
         "digests": _digests(),
+        "trees": [_tree(n) for n in (1, 2, 3, 5, 7, 8, 9)],
         "masks": [_mask(kept, i, j) for i in (0, 2) for j in (3, 4)],
         "frames": {name: _frames(session) for name, session in sessions.items()},
         "transcripts": {name: _transcripts(session) for name, session in sessions.items()},
@@ -158,6 +160,11 @@ def _exponents(session: Session) -> list[list[int]]:
 def _digests() -> dict[str, str]:
     a, b = b"a" * 32, b"b" * 32
     return {"combined": combined([a, b]).hex(), "history": history(history(NOTHING_HEARD, [a]), [b]).hex()}
+
+
+def _tree(n: int) -> dict[str, Any]:
+    tree = MerkleTree(f"leaf {i}".encode() for i in range(n))
+    return {"leaves": n, "root": tree.root.hex(), "paths": [tree.path(i).hex() for i in range(n)]}
 
 
 def _mask(session: Session, i: int, j: int) -> dict[str, Any]:

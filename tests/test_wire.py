@@ -1,5 +1,6 @@
 """The test vectors of the wire format are current, and a program that knows only the page passes them."""
 
+import hashlib
 import importlib.util
 import itertools
 import json
@@ -123,6 +124,23 @@ def test_a_series_is_refused_by_the_other_program_and_has_vectors(other, vectors
     assert (verdict.word, verdict.rounds) == (case["verdict"], case["rounds"]) == ("sound", 4)
     assert verdict.series.used == (2, 3, 3, 0)
     assert verdict.series.means[-1] is None
+
+
+def test_trees(vectors):
+    """The definition of the page, word for word, gives the roots and paths of the file."""
+
+    def tree(leaves, i):
+        if len(leaves) == 1:
+            return hashlib.sha256(b"\0" + leaves[0]).digest(), b""
+        m = 1 << (len(leaves) - 1).bit_length() - 1
+        (left, low), (right, high) = tree(leaves[:m], i), tree(leaves[m:], i - m)
+        path = low + right if 0 <= i < m else high + left
+        return hashlib.sha256(b"\1" + left + right).digest(), path
+
+    for row in vectors["trees"]:
+        leaves = [f"leaf {i}".encode() for i in range(row["leaves"])]
+        for i, path in enumerate(row["paths"]):
+            assert tuple(part.hex() for part in tree(leaves, i)) == (row["root"], path)
 
 
 def test_scales(other, vectors):
