@@ -227,7 +227,7 @@ def site(out: Path = SITE) -> int:
     """Build the site, offline; a warning is an error. Return the exit code.
 
     Every page is read anew (-E): Sphinx forgets the search words of pages from an earlier build. One process
-    builds it: several take more CPU time (docs/decisions/0044).
+    builds it: several take more CPU time (docs/decisions/results.md).
     """
     words = ["-m", "sphinx", "-W", "--keep-going", "-q", "-E", "-j", "1", "-d", f"{out}.doctrees"]
     code = subprocess.call([sys.executable, *words, str(DOCS), str(out)])

@@ -84,7 +84,7 @@ def test_tables_in_a_pipe_have_no_colours_and_no_trailing_blanks(capsys):
 
 
 def test_only_results_make_rows():
-    # docs/decisions/0049: the command line renders what results say; the demo is its own result
+    # docs/decisions/results.md: the command line renders what results say; the demo is its own result
     source = Path(output.__file__).parent
     modules = [path for path in source.glob("*.py") if re.search(r"\b(Row|Summary)\(", path.read_text())]
     assert modules == []

@@ -3,7 +3,7 @@
 A draw is a long chain of steps, each of which waits for the one before. A loop that the compiler vectorises
 alone works on one vector at a time, so the processor is often idle. Vectors that are longer than the
 registers are split into several registers, whose steps alternate, so there is less waiting. Measured on
-AVX2: 0.55 of the time (docs/decisions/0036-vectors-of-noise.md).
+AVX2: 0.55 of the time (docs/decisions/noise.md).
 """
 
 from __future__ import annotations

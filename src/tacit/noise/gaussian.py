@@ -1,7 +1,7 @@
 """Gaussian noise that protects: exact and not seedable.
 
 Draws are whole numbers with P(k) ∝ exp(−k²/(2s²)), from OpenDP's exact sampler, for series of means. OpenDP
-is checked in the same way as for Laplace noise before it is used: docs/decisions/0008-exact-noise.md.
+is checked in the same way as for Laplace noise before it is used: docs/decisions/noise.md.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Draws are whole numbers of the discrete Laplace distribution, P(k) ∝ exp(−|k|/scale), from OpenDP's exact
 sampler. Its bits come from OpenSSL's generator, which the operating system seeds and which reseeds
-after a fork. docs/decisions/0008-exact-noise.md says why OpenDP, and what is checked before it is used.
+after a fork. docs/decisions/noise.md says why OpenDP, and what is checked before it is used.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Before a frame is read, TLS checks the other side's certificate, and `Admission` checks that it is a member's.
 Everything runs in one event loop. On a graph only neighbours may connect, and nobody relays frames. Why
-WebSockets are used: docs/decisions/0012-websockets.md.
+WebSockets are used: docs/decisions/transport.md.
 """
 
 from __future__ import annotations
