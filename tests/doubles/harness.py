@@ -41,7 +41,6 @@ from tacit.protocol.private_state import Budget, PrivateMachine
 from tacit.protocol.records import Erasing, Keyed, Record
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.series_agent import SeriesAgentMachine
-from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.protocol.session import Session
 from tacit.protocol.tables import AgentPhase, CoordinatorPhase, KeeperPhase, PeerPhase
 
@@ -155,8 +154,7 @@ class Harness:
             self.ephemeral[number] = known_ephemeral(number)
         private = self.ephemeral.get(number)
         if number in session.keeper_numbers:
-            keeper = KeeperMachine if session.series is None else SeriesKeeperMachine
-            return keeper.resume(session, number, records, sign=sign, private=private)
+            return KeeperMachine.resume(session, number, records, sign=sign, private=private)
         if session.series is not None:
             reader, allowed = SeriesAgentMachine, self.budget(number)
             if records:

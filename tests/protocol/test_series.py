@@ -24,6 +24,7 @@ from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import (
     Expired,
     Finished,
+    Halt,
     Heard,
     MeanPublished,
     NoiseReady,
@@ -31,8 +32,19 @@ from tacit.protocol.effects import (
     Start,
     Tick,
 )
+from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masks import mask, packed, total
-from tacit.protocol.messages import COORDINATOR, Ask, Feedback, Kind, Masked, Refusal, SeriesClosing
+from tacit.protocol.messages import (
+    COORDINATOR,
+    Ask,
+    Feedback,
+    Kind,
+    Masked,
+    Reason,
+    Refusal,
+    SeriesClosing,
+    Stop,
+)
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import (
     Closed,
@@ -48,7 +60,6 @@ from tacit.protocol.records import (
 )
 from tacit.protocol.roster import Member
 from tacit.protocol.series_agent import SeriesAgentMachine
-from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.protocol.session import Deadlines, Session
 from tacit.protocol.tables import AgentPhase, KeeperPhase
 from tacit.theory.series import Hides, loss_with
@@ -217,7 +228,7 @@ def agent_of(session, number=0, **more):
     )
     made.handle(Start())
     for j in session.keeper_numbers:
-        keeper = SeriesKeeperMachine(session, j, sign=known_key(j).sign, private=known_ephemeral(j))
+        keeper = KeeperMachine(session, j, sign=known_key(j).sign, private=known_ephemeral(j))
         made.handle(Heard(keeper.keyring.frames[j]))
     return made
 
@@ -242,7 +253,7 @@ def plain(session, step, number=0):
     )
     masks = []
     for j in session.keeper_numbers:
-        keeper = SeriesKeeperMachine(session, j, sign=known_key(j).sign, private=known_ephemeral(j))
+        keeper = KeeperMachine(session, j, sign=known_key(j).sign, private=known_ephemeral(j))
         keeper.handle(Start())
         keeper.handle(Heard(mine.keyring.frames[number]))
         masks.append(mask(keeper.keyring.secret(number), body.update, body.heard, session.masked_bytes))
@@ -298,7 +309,7 @@ def _records_of_start(session):
     )
     records = list(made.handle(Start()).records)
     for j in session.keeper_numbers:
-        keeper = SeriesKeeperMachine(session, j, sign=known_key(j).sign, private=known_ephemeral(j))
+        keeper = KeeperMachine(session, j, sign=known_key(j).sign, private=known_ephemeral(j))
         records += made.handle(Heard(keeper.keyring.frames[j])).records
     return records
 
@@ -442,7 +453,7 @@ class Kept:
         self.session, self.codec = session, Codec(session)
         self.number = session.keeper_numbers[0]
         self.records = []
-        self.keeper = SeriesKeeperMachine(
+        self.keeper = KeeperMachine(
             session, self.number, sign=known_key(self.number).sign, private=known_ephemeral(self.number)
         )
         self.records += self.keeper.handle(Start()).records
@@ -470,7 +481,7 @@ class Kept:
         return [r for r in step.records if isinstance(r, Disclosed)]
 
     def resume(self):
-        self.keeper = SeriesKeeperMachine.resume(
+        self.keeper = KeeperMachine.resume(
             self.session,
             self.number,
             self.records,
@@ -491,6 +502,7 @@ def test_a_keeper_opens_a_slot_once_and_repeats_the_same_bytes():
         step = kept.hear(frame)
         assert kept.keeper.wants_noise is None
         assert not any(isinstance(r, Disclosed) for r in step.records)
+        assert not step.messages  # its first closing is not kept, so there is nothing to show
     assert [type(r) for r in kept.records].count(Evidence) == 1  # once for each slot
     kept.resume()
     assert [send.frame for send in kept.hear(kept.closing(0, (0, 1, 2))).messages] == [first.frame]
@@ -540,7 +552,26 @@ def test_a_keeper_that_missed_the_end_ends_by_its_clock():
     assert kept.keeper.wake <= soon
     step = kept.keeper.handle(Tick(soon, soon))
     assert kept.keeper.phase is KeeperPhase.FINISHED
-    assert [type(r) for r in step.records] == [Erasing, Ended]
+    assert [type(r) for r in step.records] == [Ended, Erasing]
+
+
+@pytest.mark.parametrize("drawing", [False, True])
+@pytest.mark.parametrize("how", ["halt", "expiry", "stop", "last feedback"])
+def test_however_a_keeper_ends_its_key_is_erased(how, drawing):
+    session = known_series(3, 3, keepers=1, quorum=1)
+    kept = Kept(session)
+    if drawing:
+        kept.hear(kept.closing(1, (0, 1)))
+    assert not kept.keeper.keyring.erased
+    stop = kept.codec.seal(COORDINATOR, Stop(0, Reason.OPERATOR), known_key(COORDINATOR).sign)
+    ends = {"halt": Halt(), "expiry": Expired(), "stop": Heard(stop)}
+    ends["last feedback"] = Heard(feedback(session, 2, (), b"x" * 32, 0))
+    step = kept.keeper.handle(ends[how])
+    assert [type(r) for r in step.records] == [Ended, Erasing]
+    assert kept.keeper.keyring.erased
+    kept.records += step.records
+    kept.resume()  # without asking for the key
+    assert kept.keeper.keyring.erased
 
 
 # ---- the coordinator --------------------------------------------------------------------------------------

@@ -15,11 +15,11 @@ from tests.doubles import known_ephemeral, known_key, known_series
 from tacit.mechanism.series import Independent, SeriesAgent
 from tacit.protocol.codec import Codec
 from tacit.protocol.effects import Heard, ReadingReady, SlotMissed, Start, Tick
+from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masks import mask, total
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Sampled, Spoke
 from tacit.protocol.series_agent import SeriesAgentMachine
-from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.theory.series import design_series, epsilon_of
 
 READ, FAIL, DOWN, BACK = "read", "fails", "down", "back"
@@ -37,7 +37,7 @@ def machine_of(session, records=None):
     machine = SeriesAgentMachine(session, 0, **rest)
     records = list(machine.handle(Start()).records)
     for j in session.keeper_numbers:
-        keeper = SeriesKeeperMachine(session, j, sign=known_key(j).sign, private=known_ephemeral(j))
+        keeper = KeeperMachine(session, j, sign=known_key(j).sign, private=known_ephemeral(j))
         records += machine.handle(Heard(keeper.keyring.frames[j])).records
     return machine, records
 

@@ -14,7 +14,6 @@ from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.series_agent import SeriesAgentMachine
-from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.protocol.tables import (
     AgentPhase,
     CoordinatorPhase,
@@ -34,7 +33,6 @@ MACHINES = [
     (KeeperMachine, KeeperPhase),
     (MaskedAgentMachine, AgentPhase),
     (SeriesAgentMachine, [p for p in AgentPhase if p.value in ("idle", "waiting", "finished", "stopped")]),
-    (SeriesKeeperMachine, KeeperPhase),
 ]
 P = AgentPhase
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "protocol.md"

@@ -7,8 +7,9 @@
   and its rule of one draw and one message per update.
 - `pace`, `sums`, `course`: the parts of a coordinator. They say when rounds open and close, how messages are
   added up, and where the session is.
-- `masked_agent`, `keeper`: the same with keepers. `masks`, `keyring`: their masks and keys. `series_agent`,
-  `series_keeper`: a series. `ending`: members that leave early.
+- `keeper`: the machine of keepers. `opening_order`: which updates it opens. `masks`, `keyring`: their masks
+  and keys. `masked_agent`: an agent with keepers. `series_agent`: one of a series. `ending`: members that
+  leave early.
 - `tables`: how transitions are written, at the end of each machine. `diagrams`: the diagrams of the docs.
 
 Nothing here uses a clock, a random source, a disk or a network: events bring all of it.

@@ -16,7 +16,6 @@ from tacit.protocol.machine import Machine
 from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.series_agent import SeriesAgentMachine
-from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.protocol.tables import Phase, Table, Transition
 
 MACHINES: tuple[type[Machine], ...] = (
@@ -26,7 +25,6 @@ MACHINES: tuple[type[Machine], ...] = (
     KeeperMachine,
     MaskedAgentMachine,
     SeriesAgentMachine,
-    SeriesKeeperMachine,
 )
 TABLES = {machine.table.name: machine.table for machine in MACHINES}
 _NOTHING = {"refuse", "misplaced", "impossible", "ignore", "tick"}

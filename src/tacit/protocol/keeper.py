@@ -6,13 +6,16 @@ messages that opens their sum and nothing else. A second, different answer to th
 difference of two sums. So only one closing is answered per update, and a repeated request gets the same bytes
 again.
 
+In a series slots can be lost. No keeper opens them later: which updates may be opened is a part, chosen from
+the session (`opening_order`).
+
 The noise exists only inside the answer: anyone who learns it could undo this keeper's protection.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, final
 
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.mechanism.whole import as_whole
@@ -25,6 +28,7 @@ from tacit.protocol.effects import (
     Refused,
     Send,
     Stopped,
+    Tick,
     Waiting,
 )
 from tacit.protocol.ending import LeavingMember
@@ -43,14 +47,16 @@ from tacit.protocol.messages import (
     Refusal,
     Stop,
 )
+from tacit.protocol.opening_order import chosen_order
 from tacit.protocol.records import Disclosed, Ended, Erasing, Evidence, Keyed, Record, require_order
 from tacit.protocol.session import Session
 from tacit.protocol.tables import KeeperPhase as P
 from tacit.protocol.tables import On, Short, Table, short
 
 
+@final
 class KeeperMachine(LeavingMember):
-    """One keeper of a session.
+    """One keeper of a session or a series.
 
     Parameters
     ----------
@@ -66,7 +72,7 @@ class KeeperMachine(LeavingMember):
     Attributes
     ----------
     update : int
-        How many updates it has opened: the next one it will open.
+        The next update it will open; in a series the first slot that it may still open.
     """
 
     def __init__(self, session: Session, number: int, *, sign: Sign, private: bytes | None) -> None:
@@ -79,6 +85,7 @@ class KeeperMachine(LeavingMember):
         super().__init__(session, number, sign)
         self.keyring = Keyring(self.codec, number)
         self.update = 0
+        self._order = chosen_order(session)
         self._answers: dict[int, Disclosed] = {}  # by update
         self._closing: Message | None = None  # the one that is to be answered now
         self._draw: tuple[int, ...] | None = None
@@ -102,10 +109,8 @@ class KeeperMachine(LeavingMember):
             case Keyed():
                 self.keyring.replay(record)
             case Disclosed():
-                # `own` skips the signature check: the frame was made here.
-                opening = self.codec.read(record.frame, own=True)
-                follows = isinstance(opening, Message) and opening.sender == self.number
-                require_order(follows and self._may_open(record.update))
+                own = self.codec.own(record.frame).sender == self.number
+                require_order(own and self._order.classify(record.update, self.update) is On.CLOSING)
                 self._answers[record.update] = record
                 self.update = record.update + 1
             case Erasing():
@@ -118,10 +123,6 @@ class KeeperMachine(LeavingMember):
                 self._evidence[record.sender, record.round] = record.second
             case _:
                 raise StateError("these are not a keeper's records.")
-
-    def _may_open(self, update: int) -> bool:
-        """Whether this update may be opened next."""
-        return update == self.update
 
     @property
     def _others(self) -> range:
@@ -175,8 +176,7 @@ class KeeperMachine(LeavingMember):
             case Closing():
                 return self._classify_closing(message, body)
             case Feedback():
-                last = body.round + 1 == self.session.exchanges == self.update
-                return (On.FEEDBACK if last else On.ASKED), message
+                return (On.FEEDBACK if self._order.is_last(body.round, self.update) else On.ASKED), message
             case Stop() if message.sender == COORDINATOR:
                 return On.STOP, body
             case Ask() if message.sender == COORDINATOR:
@@ -185,19 +185,31 @@ class KeeperMachine(LeavingMember):
 
     def _classify_closing(self, message: Message, body: Closing) -> tuple[On, Any]:
         t = body.round
-        # The first closing of an update is the only one, even while its answer still waits for noise.
-        if t < self.update or self._closing is not None:
-            first = self._answers[t].closing if t < self.update else self._pending_frame
-            known = digest(first)
-            if known != message.digest and t <= self.update:
-                # Only the update counts here. Opening it for a second set of agents, or in another history,
-                # would reveal the difference of two sums.
-                return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
-        if t > self.update:
-            return On.LOST, message
-        if t < self.update:
+        # The first closing of an update is the only one, even while its answer still waits for noise. Only
+        # the update counts here. Opening it for a second set of agents, or in another history, would reveal
+        # the difference of two sums.
+        known, first = self._first_closing(t)
+        if known is not None and known != message.digest:
+            return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
+        if t in self._answers:
             return On.PAST, t
+        if known is None:
+            kind = self._order.classify(t, self.update, drawing=self._closing is not None)
+            if kind is On.LOST:
+                return kind, message
+            if isinstance(kind, Refusal):
+                return On.REFUSED, Refused(kind, COORDINATOR)
         return self._classify_used(message, body)
+
+    def _first_closing(self, t: int) -> tuple[bytes | None, bytes]:
+        """Return the digest of an update's closing, and its frame if it is kept."""
+        if t in self._answers:
+            opening = self.codec.own(self._answers[t].frame).body
+            assert isinstance(opening, Opening)
+            return opening.closing, self._answers[t].closing
+        if self._closing is not None and self._closing.body.round == t:  # type: ignore[union-attr]
+            return self._closing.digest, self._closing.frame
+        return None, b""
 
     def _classify_used(self, message: Message, body: Closing) -> tuple[On, Any]:
         """Classify a closing that may be answered, by the keys of its agents."""
@@ -209,17 +221,17 @@ class KeeperMachine(LeavingMember):
             return On.REFUSED, Refused(Refusal.OTHER_KEY, COORDINATOR)
         return On.CLOSING, message
 
-    @property
-    def _pending_frame(self) -> bytes:
-        assert self._closing is not None
-        return self._closing.frame
-
     def _due(self) -> On | None:
-        if self.phase is P.DRAWING and self._draw is not None:
-            return On.READY
-        if self.phase is P.WAITING and self.update == self.session.exchanges:
-            return On.LAST
-        return On.ALL_DONE if self.phase is P.SERVING and self._waited else None
+        match self.phase:
+            case P.DRAWING:
+                return On.READY if self._draw is not None else None
+            case P.WAITING if self._order.is_over():
+                return On.ALL_DONE
+            case P.WAITING:
+                return On.LAST if self.update == self.session.exchanges else None
+            case P.SERVING:
+                return On.ALL_DONE if self._waited else None
+        return None
 
     # ---- what is done -------------------------------------------------------------------------------
 
@@ -239,12 +251,16 @@ class KeeperMachine(LeavingMember):
     def _take_key(self, message: Message) -> None:
         self._records.append(self.keyring.take(message))
 
-    def _ask_for_keys(self, _: Any) -> None:
+    def _ask_for_keys(self, message: Message) -> None:
+        assert isinstance(message.body, Closing)
         if self._may_answer(COORDINATOR):
-            self._say(COORDINATOR, Ask(self.update))
+            self._say(COORDINATOR, Ask(message.body.round))
 
     def _take_closing(self, message: Message) -> None:
+        assert isinstance(message.body, Closing)
         self._closing = message
+        # Set before the noise is there: slots before it are lost, and stay shut.
+        self.update = message.body.round
 
     def _take_noise(self, event: NoiseReady) -> None:
         # Only while a closing waits for it, and once: nobody may choose between two draws.
@@ -270,13 +286,13 @@ class KeeperMachine(LeavingMember):
         assert isinstance(body, Closing)
         u, width, length = self.update, session.mask_bytes, session.masked_bytes
         used = self.codec.members(body.used)
-        salted = zip(used, self._salts(body), strict=True)
+        salted = zip(used, self._order.salts(body), strict=True)
         parts = [mask(self.keyring.secret(i), u, salt, length) for i, salt in salted]
         numbers = total([*parts, packed(draw, width)], width)
         own = self.keyring.digest(self.number)
         assert own is not None
         frame = self.codec.seal(self.number, Opening(u, numbers, closing.digest, own), self._sign)
-        answer = self._answer_to(closing, u, frame)
+        answer = Disclosed(u, frame, self._order.recorded(closing.frame))
         self._answers[u] = answer
         self._records.append(answer)
         # The draw exists only inside the opening from here on. Nothing else may keep it.
@@ -286,13 +302,6 @@ class KeeperMachine(LeavingMember):
         self._notices.append(Answered(u, body.count))
         self._again(fresh=True)
         self._tell_missing(TELL_IN_ROUND)
-
-    def _salts(self, body: Closing) -> list[bytes]:
-        """Return the last input of each agent's mask, after key and update."""
-        return [body.heard] * body.count
-
-    def _answer_to(self, closing: Message, u: int, frame: bytes) -> Disclosed:
-        return Disclosed(u, frame, closing.frame)
 
     def _repeat(self, t: int) -> None:
         if self._may_answer(COORDINATOR):
@@ -304,7 +313,8 @@ class KeeperMachine(LeavingMember):
         A coordinator with an old ledger learns from it that its key has signed another closing, and stops.
         """
         super()._accuse(evidence)
-        if evidence.sender == COORDINATOR and self._may_answer(COORDINATOR):
+        # `first` is empty for an answered slot: the ledger has only the digest of its closing.
+        if evidence.first and evidence.sender == COORDINATOR and self._may_answer(COORDINATOR):
             self._messages.append(Send(COORDINATOR, evidence.first))
 
     def _lost(self, message: Message) -> None:
@@ -330,21 +340,35 @@ class KeeperMachine(LeavingMember):
         running = self.phase in (P.WAITING, P.DRAWING, P.SERVING)
         return Waiting(self.update, (COORDINATOR,), 1) if running else None
 
+    # ---- time ---------------------------------------------------------------------------------------
+
+    @property
+    def wake(self) -> float | None:
+        """When the next `Tick` is due, −∞ for at once, None for never."""
+        wake = super().wake
+        if self.phase not in (P.WAITING, P.DRAWING) or (over := self._order.wake()) is None:
+            return wake
+        return over if wake is None else min(wake, over)
+
+    def _tick(self, tick: Tick) -> None:
+        self._order.tick(tick)
+        super()._tick(tick)
+
     # ---- the end ------------------------------------------------------------------------------------
 
-    def _erase(self) -> None:
-        # Once only. The driver deletes the key file after it has saved the record. From the key all masks of
-        # this keeper can be computed, so it should not outlive its use.
-        if not self.keyring.erased:
+    def _settle(self) -> None:
+        """Erase the key when nothing more can be opened.
+
+        The driver deletes its file after it has saved the record. From the key all masks of this keeper can
+        be computed, so it should not outlive its use.
+        """
+        over = self._ended or self.update == self.session.exchanges
+        if over and not self.keyring.erased:
+            self._closing = self._draw = None
             self.keyring.erase()
             self._records.append(Erasing(self.update))
 
-    def _serve(self, _: Any) -> None:
-        """Erase the key after the last opening, and stay to repeat it."""
-        self._erase()
-
     def _serve_again(self, _: Any) -> None:
-        self._erase()
         self._messages.append(Send(COORDINATOR, self._answers[self.update - 1].frame))
         self._again(fresh=True)
         self._tell_missing(TELL_FIRST)
@@ -377,8 +401,6 @@ class KeeperMachine(LeavingMember):
 
     def _record_stop(self, reason: Reason) -> None:
         self._rest()
-        self._closing = self._draw = None
-        self._erase()
         self._ended = self._stopped = True
         self._records.append(Ended(self.update, reason))
         self._notices.append(Stopped(self.update, reason))
@@ -396,7 +418,7 @@ class KeeperMachine(LeavingMember):
         On.STOP: (LeavingMember._end, P.STOPPED),
         On.HALT: (LeavingMember._leave, P.STOPPED),
         On.EXPIRED: (_expire, P.STOPPED),
-        On.FEEDBACK: Machine._impossible,
+        On.FEEDBACK: (_finish, P.FINISHED),  # of a series: the last slot is over, and may be lost
         On.COMPLETE: Machine._misplaced,
     }
     table: ClassVar[Table] = short(
@@ -414,7 +436,8 @@ class KeeperMachine(LeavingMember):
             P.WAITING: {
                 **_RUNNING,
                 On.CLOSING: (_take_closing, P.DRAWING),
-                On.LAST: (_serve, P.SERVING),
+                On.LAST: P.SERVING,  # it stays to repeat the last opening
+                On.ALL_DONE: (_finish, P.FINISHED),  # of a series, by its clock
             },
             P.DRAWING: {**_RUNNING, On.CLOSING: None, On.READY: (_disclose, P.WAITING)},
             P.SERVING: {
@@ -424,13 +447,11 @@ class KeeperMachine(LeavingMember):
                 On.STOP: (LeavingMember._end, P.STOPPED),
                 (On.FEEDBACK, On.HALT, On.EXPIRED, On.ALL_DONE): (_finish, P.FINISHED),
                 (On.KEY, On.ASKED): None,
-                (On.CLOSING, On.LACKING, On.LOST): Machine._impossible,
                 On.COMPLETE: Machine._misplaced,
             },
             P.FINISHED: {
                 On.PAST: _repeat,
                 (On.KEY, On.ASKED, On.FEEDBACK, On.STOP, On.HALT, On.EXPIRED, On.JOINED): None,
-                (On.CLOSING, On.LACKING, On.LOST): Machine._impossible,
                 On.COMPLETE: Machine._misplaced,
             },
             P.STOPPED: {

@@ -137,6 +137,7 @@ class Machine(ABC):
                 getattr(self, f"_{row.action}")(subject)
             self.phase = row.phase
             kind, subject = self._due(), None
+        self._settle()
         return Step(tuple(self._records), tuple(self._messages), tuple(self._notices))
 
     # ---- what happened? -----------------------------------------------------------------------------
@@ -181,6 +182,9 @@ class Machine(ABC):
         """Return what follows from the state alone, if anything does."""
 
     # ---- what is done -------------------------------------------------------------------------------
+
+    def _settle(self) -> None:  # noqa: B027
+        """Do what follows from the state after every step, whatever happened."""
 
     def _say(self, to: int | None, body: Body) -> None:
         self._messages.append(Send(to, self.codec.seal(self.number, body, self._sign)))

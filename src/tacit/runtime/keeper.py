@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, final
 from tacit.errors import InputError, SessionOver
 from tacit.protocol.effects import Notice
 from tacit.protocol.keeper import KeeperMachine
-from tacit.protocol.series_keeper import SeriesKeeperMachine
 from tacit.protocol.tables import KeeperPhase
 from tacit.report import Row, Shown, Summary
 from tacit.runtime.clock import Clock, SystemClock
@@ -117,9 +116,8 @@ class Keeper(Participant):
         )
         key_guard.take(keys, ledger)
         key_guard.bind(keys, session.id, ledger, session.expires)
-        kind = KeeperMachine if session.series is None else SeriesKeeperMachine
-        private = ledger.ephemeral_key(session.id, self.number, session.expires)
-        self.machine = kind.resume(session, self.number, records, sign=self.identity.sign, private=private)
+        private, sign = ledger.ephemeral_key(session.id, self.number, session.expires), self.identity.sign
+        self.machine = KeeperMachine.resume(session, self.number, records, sign=sign, private=private)
         # The session's noise is the same for all.
         noise = noise_ahead(session, 0) if session.series is None else noise_of_series(session)
         self._tell_takers(records)
