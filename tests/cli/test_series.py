@@ -1,48 +1,52 @@
-"""`tacit series` and `tacit figure series`: what they print, keep and refuse."""
+"""`simulate`, `compare` and `audit` with --series: what they print, keep and refuse."""
 
 import csv
 
 import pytest
 
-SMALL = ["--slots", "24", "--agents", "50", "--loss", "20"]
+from tacit.audit.series import SERIES_BUGS
+from tacit.cli.series import BUGS
+
+ABOUT = ["--hides", "step:2", "--range", "0:10", "--keepers", "1"]
+DAY = ["--series", "96", "--agents", "1000", *ABOUT]
+SMALL = ["--series", "24", "--agents", "50", "--loss", "20", *ABOUT]
 
 
-def test_design_says_the_same_as_tacit_design(answer):
-    asked = ["--hides", "step:2", "--agents", "1000", "--range", "0:10", "--keepers", "1"]
-    assert answer("series", "design", "--slots", "96", *asked) == answer("design", "--series", "96", *asked)
+def test_the_bugs_are_those_of_the_audit():
+    assert tuple(SERIES_BUGS) == BUGS
 
 
 def test_simulate_measures_beside_the_promise(answer, run):
-    found = answer("series", "simulate", "--runs", "300", "--seed", "1")
+    found = answer("simulate", *DAY, "--runs", "300", "--seed", "1")
     assert found["deviation"] == pytest.approx(0.0212782, rel=1e-5)
     assert found["measured"]["deviation"] == pytest.approx(0.0212782, rel=0.1)
-    assert "0.0212783" in run("series", "simulate", "--seed", "1").output
+    assert "0.0212783" in run("simulate", *DAY, "--seed", "1").output
 
 
 def test_simulate_keeps_the_curve_and_reads_readings(run, answer, tmp_path):
     (tmp_path / "readings.csv").write_text("1,2,3\n3,4,25\n")
-    asked = ["--slots", "3", "--agents", "2", "--loss", "100", "--readings", "readings.csv"]
-    run("series", "simulate", *asked, "--out", "curve.csv")
+    asked = ["--series", "3", "--agents", "2", "--loss", "100", "--readings", "readings.csv", *ABOUT]
+    run("simulate", *asked, "--out", "curve.csv")
     rows = list(csv.reader((tmp_path / "curve.csv").read_text().splitlines()))[1:]
     assert [float(row[1]) for row in rows] == [2.0, 3.0, 6.5]  # 25 counts as 10
-    run("series", "simulate", *asked, "--out", "curve.csv", code=2)
-    refused = run("series", "simulate", "--slots", "4", *asked[2:], code=2)
+    run("simulate", *asked, "--out", "curve.csv", code=2)
+    refused = run("simulate", "--series", "4", *asked[2:], code=2)
     assert "2 rows of 4" in refused.output
 
 
 def test_simulate_with_missing_agents_on_the_grid(answer):
-    found = answer("series", "simulate", *SMALL, "--missing", "0.1", "--on-grid", "--exact", "--runs", "3")
+    found = answer("simulate", *SMALL, "--missing", "0.1", "--on-grid", "--exact", "--runs", "3")
     assert found["measured"]["missing"] == 0.1
 
 
 def test_compare_has_every_mechanism(answer, run):
-    found = answer("series", "compare", *SMALL, "--runs", "20")
+    found = answer("compare", *SMALL, "--runs", "20")
     names = [row["name"] for row in found["mechanisms"]]
     assert set(names) == {"square-root", "tree", "pure tree", "independent"}
     assert [row["deviation"] for row in found["mechanisms"]] == sorted(
         row["deviation"] for row in found["mechanisms"]
     )
-    assert "Fichtenberger" in run("series", "compare", "--slots", "24", "--runs", "5").output
+    assert "Fichtenberger" in run("compare", *SMALL, "--runs", "5").output
 
 
 def test_audit_passes_and_alarms(run):
@@ -50,27 +54,36 @@ def test_audit_passes_and_alarms(run):
 
     from tacit.cli import main
 
-    passed = run("series", "audit", "--simulated", "--seed", "1")
+    passed = run("audit", "--series", "48", *DAY[2:], "--simulated", "--seed", "1")
     assert passed.output.startswith("PASS: series")
-    caught = CliRunner().invoke(main, ["series", "audit", "--simulated", "--broken", "backlog"])
+    caught = CliRunner().invoke(
+        main, ["audit", "--series", "48", *DAY[2:], "--simulated", "--broken", "backlog"]
+    )
     assert caught.exit_code == 1
     assert caught.output.startswith("ALARM: backlog")
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("words", "sentence"),
     [
-        (["simulate", "--missing", "1"], 2),
-        (["simulate", "--hides", "habit"], 2),
-        (["simulate", "--range", "10"], 2),
-        (["audit", "--hides", "reading", "--broken", "restart"], 2),
-        (["audit", "--broken", "habit"], 2),
-        (["design", "--hides", "window:96"], 0),
-        (["design", "--slots", "35040", "--hides", "window:35040"], 3),
+        (["simulate", *DAY, "--missing", "1"], "missing"),
+        (["simulate", *DAY, "--hides", "habit"], "must be reading"),
+        (["simulate", *DAY, "--range", "10"], "not a range"),
+        (["simulate", *DAY, "--mixing", "0.5"], "cannot use mixing"),
+        (["simulate", *DAY[:4], *ABOUT[2:]], "must say what it hides"),
+        (["simulate", "--series", "96", *ABOUT], "needs a number of agents"),
+        (["simulate", "--series", "96", "--agents", "5", "--hides", "reading"], "needs a range"),
+        (["simulate", "--agents", "5", "--range", "0:10"], "--range can be given for a series only"),
+        (["compare", *DAY, "--graph", "karate"], "cannot use graph"),
+        (["compare", "--graph", "karate"], "--graph and --epsilon"),
+        (["audit", *DAY, "--hides", "reading", "--broken", "restart"], "restart"),
+        (["audit", *DAY, "--broken", "redraw"], "must be one of backlog"),
+        (["audit", *DAY, "--broken", "habit"], "habit"),
+        (["audit", "--broken", "backlog"], "must be one of redraw"),
     ],
 )
-def test_what_is_refused(run, words, code):
-    run("series", *words, code=code)
+def test_what_is_refused(run, words, sentence):
+    assert sentence in " ".join(run(*words, code=2).output.split())
 
 
 def test_figure(run, answer, tmp_path):

@@ -22,7 +22,6 @@ VERBS = {
     "simulate": "Run the mechanism many times and compare with the promise.",
     "compare": "Compare with other methods, on the same graph.",
     "sweep": "Simulate a grid of parameters; a stopped sweep can resume.",
-    "series": "Design, simulate, compare and audit a mean in every slot.",
     "graph": "Shape, degrees, spectrum and target weights of a graph.",
     "figure": "Draw the paper's figure and others, or print their numbers.",
     "audit": "Try to break the promise: loss, noise and low bits.",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from tacit.cli import options, output
+from tacit.cli import options, output, series
 from tacit.cli.drawing import require_drawable, width_option, write_figure
 from tacit.cli.output import progress
 
@@ -48,6 +48,7 @@ Examples:
   tacit audit --broken redraw --out audit.svg
   tacit audit transcript.jsonl
   tacit audit --transcripts recorded/ --json
+  tacit audit --series 48 --hides step:2 --agents 1000 --range 0:10 --keepers 1
 """
 
 
@@ -67,10 +68,10 @@ Examples:
 )
 @click.option(
     "--broken",
-    type=click.Choice(BUGS + KEEPER_BUGS),
+    type=click.Choice(BUGS + KEEPER_BUGS + series.BUGS),
     metavar="BUG",
     help=f"Audit a mechanism with a known bug, to see it caught: {', '.join(BUGS)}. "
-    f"With keepers: {', '.join(KEEPER_BUGS)}.",
+    f"With keepers: {', '.join(KEEPER_BUGS)}. Of a series: {', '.join(series.BUGS)}.",
 )
 @click.option(
     "--simulated", is_flag=True, help="Use noise that follows from --seed, to repeat an audit exactly."
@@ -105,6 +106,10 @@ Examples:
 @click.option("--out", type=options.OUT_FILE, help="Draw the result: .svg, .png or .pdf.")
 @width_option
 @options.force_option
+@series.or_series(
+    series.audit,
+    shared=("agents", "keepers", "broken", "simulated", "sessions", "failure_probability", "seed"),
+)
 @options.json_option
 @click.pass_context
 def command(
@@ -124,7 +129,8 @@ def command(
     Parameters are audited as they are deployed, on the lattice with exact noise. Sessions are run many
     times with each of two values of one agent. Every test tries to tell the two values apart, or finds
     noise that is not as declared. If keepers add the noise, everyone attacks except one agent and one
-    keeper. Of transcripts only the public content is used. Exit codes: 0 no alarm, 1 alarm, 2 the
+    keeper. Of transcripts only the public content is used. With --series two streams of readings that
+    the series should hide are told apart, knowing all but one keeper. Exit codes: 0 no alarm, 1 alarm, 2 the
     input cannot be used.
     """
     if out is not None:

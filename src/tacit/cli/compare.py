@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.cli import options, output
+from tacit.cli import options, output, series
 from tacit.cli.drawing import require_drawable, width_option, write_figure
 from tacit.cli.output import progress
 from tacit.cli.values import read_values, values_option
@@ -28,6 +28,7 @@ Examples:
   tacit compare --graph regular:100:4:seed=1 --epsilon 1 --rounds 50 --runs 1000 --seed 1
   tacit compare --graph karate --epsilon 0.5 --methods graph,one-shot,zero-sum --out compare.svg
   tacit compare --graph ring:20 --epsilon 1 --mixing 0.5 --json
+  tacit compare --series 96 --hides step:2 --agents 1000 --range 0:10 --keepers 1
 """
 
 
@@ -49,12 +50,10 @@ class Methods(click.ParamType[tuple[str, ...]]):
 
 @click.command(epilog=EPILOG)
 @click.option(
-    "--graph", required=True, metavar="NAME_OR_FILE",
+    "--graph", metavar="NAME_OR_FILE",
     help="A graph like ring:100, karate, or a file; methods with a server use its size. See `tacit graph`.",
 )  # fmt: skip
-@click.option(
-    "--epsilon", type=options.NUMBER, required=True, help="Privacy wanted, per unit of adjacency (ε)."
-)
+@click.option("--epsilon", type=options.NUMBER, help="Privacy wanted, per unit of adjacency (ε).")
 @values_option
 @click.option(
     "--rounds",
@@ -71,7 +70,7 @@ class Methods(click.ParamType[tuple[str, ...]]):
 @options.one_adjacency_option
 @click.option(
     "--delta", type=options.NUMBER, default=1e-6, show_default=True,
-    help="Failure probability of the (ε, δ) statement of gossip, in (0, 1).",
+    help="Failure probability of the (ε, δ) statement of gossip or a series, in (0, 1).",
 )  # fmt: skip
 @click.option(
     "--tolerance", type=options.NUMBER, help="How close agents must be to agree.  [default: adjacency / 100]"
@@ -92,10 +91,12 @@ class Methods(click.ParamType[tuple[str, ...]]):
 @click.option("--out", type=options.OUT_FILE, help="Draw the comparison: .svg, .png or .pdf.")
 @width_option
 @options.force_option
+@series.or_series(series.compare, "missing", shared=("keepers", "runs", "seed", "delta"))
 @options.json_option
 def command(
     *,
-    graph: str,
+    graph: str | None,
+    epsilon: float | None,
     source: str,
     seed: int,
     out: Path | None,
@@ -109,7 +110,11 @@ def command(
     Each method gets its best parameters for the given epsilon. A method without differential privacy
     is marked as such, and an attack shows what that means. This is a simulation: the noise follows
     from the seed and protects nobody.
+
+    With --series the mechanisms for a mean in every slot are compared, on made-up households.
     """
+    if graph is None or epsilon is None:
+        raise click.UsageError("Give --graph and --epsilon, or --series SLOTS.")
     if out is not None:
         require_drawable(out, force, width)
     from tacit.theory.question import Question
@@ -121,7 +126,7 @@ def command(
     from tacit.comparison import compare
 
     with progress("compare", "rounds") as tell:
-        found = compare(network, values, seed=seed, progress=tell, weights=weights, **asked)
+        found = compare(network, values, seed=seed, progress=tell, weights=weights, epsilon=epsilon, **asked)
     if out is not None:
         from tacit.plots.compare import draw_compare
 

@@ -212,7 +212,8 @@ def _options(name: str, changes: Mapping[str, Any]) -> list[Callable[[F], F]]:
 
 def spelled(name: str) -> str:
     """Return the option of a field; --parameter is one of `parameters`."""
-    return "--parameter" if name == "parameters" else f"--{name.replace('_', '-')}"
+    other = {"parameters": "--parameter", "span": "--range"}
+    return other.get(name, f"--{name.replace('_', '-')}")
 
 
 failure_option = asked("failure_probability")

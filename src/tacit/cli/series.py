@@ -1,17 +1,27 @@
-"""`tacit series`: design, simulate, compare and audit series of means."""
+"""What `simulate`, `compare` and `audit` do with --series."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from tacit.cli import options, output
 from tacit.cli.output import progress
-from tacit.cli.series_design import Span, delta_option
+from tacit.cli.series_design import (
+    delta_option,
+    hides_option,
+    range_option,
+    refuse_series_options,
+    require_hides,
+    series_option,
+)
+from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
     from tacit.arrays import FloatArray
@@ -27,111 +37,104 @@ BUGS = (
     "half-noise",
 )  # fmt: skip
 
-EPILOG = """\b
-Examples:
-  tacit series design --slots 35040 --hides step:2 --agents 1000 --range 0:10 --keepers 1
-  tacit series simulate --slots 96 --hides step:2 --agents 1000 --range 0:10 --keepers 1
-  tacit series compare --slots 96 --hides step:2 --agents 1000 --range 0:10 --keepers 1
-  tacit series audit --broken backlog --json
-"""
+_OPTIONS = {
+    "agents": options.asked("agents"),
+    "keepers": options.asked("keepers"),
+    "hides": hides_option,
+    "span": range_option,
+    "loss": click.option(
+        "--loss", type=options.NUMBER, default=1.0, help="Loss of a whole series.  [default: 1]"
+    ),
+    "delta": delta_option,
+    "missing": click.option(
+        "--missing", type=options.NUMBER, default=0.0,
+        help="Probability that an agent's message is missing in a slot of a series, in [0, 1).  [default: 0]",
+    ),
+    "readings": click.option(
+        "--readings", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
+        help="Readings of a series: a CSV file with one row per agent and one column per slot.  "
+        "[default: made-up households]",
+    ),
+    "on_grid": click.option(
+        "--on-grid", is_flag=True, help="Round every agent's messages of a series as a deployment does."
+    ),
+    "exact": click.option(
+        "--exact", is_flag=True,
+        help="Draw exact noise for a series, as a deployment does; then a run cannot be repeated.",
+    ),
+}  # fmt: skip
+_SERIES = ("agents", "keepers", "hides", "span", "loss", "delta")
+"""What describes a series, beside its slots."""
 
 
-def _asked(slots: int) -> Callable[[F], F]:
-    """Return the options that describe a series."""
-    decorators = (
-        click.option(
-            "--slots", type=options.Whole(), default=slots, show_default=True, help="Number of means (T)."
-        ),
-        click.option(
-            "--hides", default="step:2", show_default=True, metavar="reading|window:K|step:D",
-            help="What is hidden: one reading, any K readings in a row, or a lasting step of up to D.",
-        ),
-        click.option(
-            "--agents", type=options.Whole(), default=1000, show_default=True, help="Number of agents (N)."
-        ),
-        click.option(
-            "--range", "span", type=Span(), default="0:10", show_default=True, help="The range of readings."
-        ),
-        click.option(
-            "--keepers", type=options.Whole(0), default=1, show_default=True, metavar="M",
-            help="Number of keepers that add noise; 0: every agent adds its own.",
-        ),
-        click.option(
-            "--loss", type=options.NUMBER, default=1.0, show_default=True, help="Loss of the whole series."
-        ),
-        delta_option,
-    )  # fmt: skip
+def or_series(answer: Callable[..., None], *also: str, shared: tuple[str, ...]) -> Callable[[F], F]:
+    """Let a verb answer about a series, too: by `answer`, if --series is given.
 
-    def apply(function: F) -> F:
-        for decorator in reversed(decorators):
-            function = decorator(function)
-        return function
+    Parameters
+    ----------
+    answer : function
+        Is called with `slots`, the options of a series, and of the verb's own those in `shared` that were
+        given. It has defaults for the latter.
+    also : str
+        Further options that only a series has.
+    shared : tuple of str
+        The verb's own options that a series uses as well. The others are refused.
+    """
+    added = tuple(name for name in (*_SERIES, *also) if name not in shared)
 
-    return apply
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def run(*, series: int | None, **asked: Any) -> None:
+            if series is None:
+                refuse_series_options(*added)
+                function(**{name: value for name, value in asked.items() if name not in added})
+                return
+            source = click.get_current_context().get_parameter_source
+            given = {name for name in asked if source(name) is ParameterSource.COMMANDLINE} - set(added)
+            for name in sorted(given - set(shared) - {"as_json"}):
+                raise ParameterError(f"a series cannot use {name.replace('_', ' ')}: leave it out.", name)
+            taken = {name: asked[name] for name in (*added, *sorted(given & set(shared)))}
+            answer(slots=series, as_json=asked["as_json"], **taken)
 
+        made: Any = run
+        for name in reversed(added):
+            made = _OPTIONS[name](made)
+        return series_option(made)  # type: ignore[no-any-return]
 
-def _question(asked: dict[str, Any]) -> dict[str, Any]:
-    """Take the options of `_asked` and name them as `design_series` does."""
-    low, high = asked.pop("span")
-    names = ("slots", "hides", "agents", "keepers", "loss", "delta")
-    return {name: asked.pop(name) for name in names} | {"low": low, "high": high}
+    return decorate
 
 
-def _design(asked: dict[str, Any]) -> SeriesDesign:
-    from tacit.theory.series import design_series
-
-    return design_series(**_question(asked))
-
-
-_runs = click.option("--runs", type=options.Whole(), default=100, show_default=True, help="Independent runs.")
-_missing = click.option(
-    "--missing", type=options.NUMBER, default=0.0, show_default=True,
-    help="Probability that an agent's message is missing in a slot, in [0, 1).",
-)  # fmt: skip
-
-
-@click.group("series", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-def command() -> None:
-    """Series: a mean in every slot, with one promise for all of them."""
-
-
-@command.command(epilog="\b\nExample:\n  tacit series design --slots 35040 --hides window:96 --json\n")
-@_asked(96)
-@options.json_option
-def design(*, as_json: bool, **asked: Any) -> None:
-    """Find the noise for a series, like `tacit design --series`."""
-    output.print_result(_design(asked), as_json)
+def _question(
+    slots: int,
+    hides: str | None,
+    span: tuple[float, float] | None,
+    agents: int | None = None,
+    keepers: int = 0,
+    **rest: Any,
+) -> dict[str, Any]:
+    """Name the options of a series as `design_series` does; all must be there."""
+    if agents is None:
+        raise ParameterError("a series needs a number of agents: give --agents.", "agents")
+    if span is None:
+        raise ParameterError("a series needs a range of readings: give --range, like 0:10.", "range")
+    size = {"slots": slots, "agents": agents, "keepers": keepers, "low": span[0], "high": span[1]}
+    return {**size, "hides": require_hides(hides), **rest}
 
 
-@command.command(epilog="\b\nExample:\n  tacit series simulate --slots 2976 --missing 0.05 --on-grid\n")
-@_asked(96)
-@_runs
-@_missing
-@click.option(
-    "--readings", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE",
-    help="A CSV file of readings, one row per agent and one column per slot.  [default: made-up households]",
-)  # fmt: skip
-@click.option("--on-grid", is_flag=True, help="Round every agent's messages as a deployment does.")
-@click.option(
-    "--exact", is_flag=True, help="Draw exact noise as a deployment does; then a run cannot be repeated."
-)
-@options.seed_option
-@click.option("--out", type=options.OUT_FILE, help="Write true and published means of one run as CSV.")
-@options.force_option
-@options.json_option
 def simulate(
-    *, runs: int, missing: float, readings: Path | None, on_grid: bool, exact: bool, seed: int,
-    out: Path | None, force: bool, as_json: bool, **asked: Any,
+    *, runs: int = 100, missing: float, readings: Path | None, on_grid: bool, exact: bool, seed: int = 0,
+    out: Path | None = None, force: bool = False, as_json: bool, **asked: Any,
 ) -> None:  # fmt: skip
     """Run a series many times and compare its error with the promise.
 
     Readings are clamped to the range. If no agent is missing, the error of a mean does not depend on them.
-    Single agents are simulated only with --missing or --on-grid; for a year of quarter hours that takes
-    some milliseconds per agent.
+    Single agents are simulated only with --missing or --on-grid.
     """
     if out is not None:
         output.require_writable(out, force)
-    made = _design(asked)
+    from tacit.theory.series import design_series
+
+    made = design_series(**_question(**asked))
     from tacit.simulation.series import simulate_series
 
     source = _readings(readings, made, seed)
@@ -149,18 +152,12 @@ def simulate(
         click.echo(f"Kept: {out}")
 
 
-@command.command(epilog="\b\nExample:\n  tacit series compare --slots 35040 --runs 10\n")
-@_asked(96)
-@_runs
-@_missing
-@options.seed_option
-@options.json_option
-def compare(*, runs: int, missing: float, seed: int, as_json: bool, **asked: Any) -> None:
+def compare(*, runs: int = 100, missing: float, seed: int = 0, as_json: bool, **asked: Any) -> None:
     """Compare mechanisms for a series: the same readings and loss."""
     from tacit.comparison.series import compare_series
     from tacit.simulation.series import household_readings
 
-    question = _question(asked)
+    question = _question(**asked)
     made_up = household_readings(question["slots"], question["low"], question["high"], seed=seed)
     slots, hides = question.pop("slots"), question.pop("hides")
     with progress("compare", "mechanisms") as tell:
@@ -173,39 +170,21 @@ def compare(*, runs: int, missing: float, seed: int, as_json: bool, **asked: Any
         output.print_summary(found.grid())
 
 
-@command.command(epilog="\b\nExample:\n  tacit series audit --broken restart --json\n")
-@_asked(48)
-@click.option(
-    "--broken", type=click.Choice(BUGS), metavar="BUG",
-    help=f"Audit a series with a known bug, to see it caught: {', '.join(BUGS)}.",
-)  # fmt: skip
-@click.option(
-    "--simulated", is_flag=True, help="Use noise that follows from --seed, to repeat an audit exactly."
-)
-@click.option(
-    "--sessions", type=options.Whole(200), default=10_000, show_default=True,
-    help="Number of runs for each of the two streams, per test.",
-)  # fmt: skip
-@click.option(
-    "--failure-probability", type=options.NUMBER, default=1e-6, show_default=True,
-    help="Probability of a false alarm, over all tests together, in (0, 1).",
-)  # fmt: skip
-@options.seed_option
-@options.json_option
-@click.pass_context
 def audit(
-    ctx: click.Context, /, *, broken: str | None, simulated: bool, sessions: int, failure_probability: float,
-    seed: int, as_json: bool, **asked: Any,
+    *, broken: str | None = None, simulated: bool = False, sessions: int = 10_000,
+    failure_probability: float = 1e-6, seed: int = 0, as_json: bool, **asked: Any,
 ) -> None:  # fmt: skip
     """Try to break a series' promise: its loss, its noise, its openings.
 
     The series is run many times with each of two streams of readings that it should hide. The audit tries
-    to tell them apart with all that everybody else and all keepers except one know. Exit codes: 0 no
-    alarm, 1 alarm, 2 the input cannot be used.
+    to tell them apart with all that everybody else and all keepers except one know.
     """
+    if broken is not None and broken not in BUGS:
+        raise click.UsageError(f"For a series --broken must be one of {', '.join(BUGS)}, got {broken}.")
     from tacit.theory.series import Hides, design_series
 
-    made = design_series(mechanism=Hides.parse(asked["hides"]).runs_with, **_question(asked))
+    question = _question(**asked)
+    made = design_series(mechanism=Hides.parse(question["hides"]).runs_with, **question)
     from tacit.audit.series import examine_series
 
     with progress("audit", "challenges") as tell:
@@ -214,7 +193,7 @@ def audit(
             seedable=simulated, progress=tell,
         )  # fmt: skip
     output.print_result(report, as_json)
-    ctx.exit(0 if report.passed else ALARM)
+    click.get_current_context().exit(0 if report.passed else ALARM)
 
 
 # ---- readings and results ---------------------------------------------------------------------------

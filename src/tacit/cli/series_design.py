@@ -59,18 +59,24 @@ def design_series(slots: int, hides: str | None, delta: float, question: Questio
     """Answer a question about a series; refuse options that it cannot use."""
     from tacit.theory import series
 
-    if hides is None:
-        raise ParameterError(
-            "a series must say what it hides: give --hides reading, --hides window:96 or --hides step:2."
-        )
+    what = require_hides(hides)
     require_only(question)
     if question.agents is None:
         raise ParameterError("a series needs a number of agents: give --agents.", "agents")
     low, high = question.span
     return series.design_series(
-        slots, hides, agents=question.agents, low=low, high=high, keepers=question.keepers,
+        slots, what, agents=question.agents, low=low, high=high, keepers=question.keepers,
         loss=1.0 if question.loss is None else question.loss, delta=delta,
     )  # fmt: skip
+
+
+def require_hides(hides: str | None) -> str:
+    """Return what a series hides; there is no default."""
+    if hides is None:
+        raise ParameterError(
+            "a series must say what it hides: give --hides reading, --hides window:96 or --hides step:2."
+        )
+    return hides
 
 
 def refuse_series_options(*names: str) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.cli import options, output
+from tacit.cli import options, output, series
 from tacit.cli.output import progress
 from tacit.cli.values import made_up_spread, read_values, values_option
 from tacit.errors import ParameterError
@@ -24,6 +24,7 @@ Examples:
   tacit simulate --agents 500 --mixing 0.8 --noise 10 --decay 0.6 --runs 1000
   tacit simulate --graph karate --mixing 0.5 --noise 5 --decay 0.8 --out runs.nc
   tacit simulate --agents 3 --mixing 0.5 --noise 2 --one-shot --values meters.csv --json
+  tacit simulate --series 96 --hides step:2 --agents 1000 --range 0:10 --keepers 1
 """
 
 
@@ -85,6 +86,10 @@ def parse_record(text: str) -> Record:
 )
 @click.option("--out", type=options.OUT_FILE, help="Write the runs to a netCDF file, like runs.nc.")
 @options.force_option
+@series.or_series(
+    series.simulate, "missing", "readings", "on_grid", "exact",
+    shared=("agents", "keepers", "runs", "seed", "out", "force"),
+)  # fmt: skip
 @options.json_option
 def command(
     *,
@@ -101,6 +106,9 @@ def command(
 
     The noise follows from the seed, so a simulation protects nobody. Values from a file are never
     printed. The file of --out contains states, and the values too if round 0 is recorded.
+
+    With --series there is one mean in every slot, and the file of --out has true and published means of
+    one run as CSV.
     """
     if out is not None:
         output.require_writable(out, force)

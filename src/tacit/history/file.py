@@ -217,7 +217,7 @@ class Declared:
         if self.header.get("kind") == "series":
             raise FileError(
                 f"{self.path} is the transcript of a series, which has none of the paper's mechanisms: judge "
-                "it with `tacit verify`, and its mechanism with `tacit series audit`."
+                "it with `tacit verify`, and its mechanism with `tacit audit --series`."
             )
         try:
             law = named(self.header["kind"]).from_words(self.header)

@@ -258,7 +258,7 @@ def _way(form: SeriesForm, changes: Mapping[str, float]) -> SeriesWay:
 
 
 def _command(question: SeriesQuestion) -> str:
-    words = ["tacit", "series", "design", "--slots", str(question.slots), "--hides", str(question.hides)]
+    words = ["tacit", "design", "--series", str(question.slots), "--hides", str(question.hides)]
     words += ["--agents", str(question.agents), "--range", f"{typed(question.low)}:{typed(question.high)}"]
     words += ["--keepers", str(question.keepers), "--loss", typed(question.loss)]
     return shlex.join([*words, "--delta", typed(question.delta)])

@@ -70,7 +70,7 @@ def draft_series(
         raise InputError(
             "a series needs at least one keeper, and two are better: name members of the roster who add the "
             "noise (--keepers a,b). Without keepers every agent would need noise of its own: that can be "
-            "designed and simulated (`tacit series design`), but not run."
+            "designed and simulated (`tacit design --series`), but not run."
         )
     if members.coordinator is None:
         raise InputError("a series needs a coordinator: put the certificate of one into the roster.")
