@@ -68,12 +68,12 @@ _SERIES = ("agents", "keepers", "hides", "span", "loss", "delta")
 
 
 def or_series(answer: Callable[..., None], *also: str, shared: tuple[str, ...]) -> Callable[[F], F]:
-    """Let a verb answer about a series, too: by `answer`, if --series is given.
+    """Let a verb answer about a series, too, if --series is given.
 
     Parameters
     ----------
     answer : function
-        Is called with `slots`, the options of a series, and of the verb's own those in `shared` that were
+        Answers. It is called with `slots`, the options of a series, and of the verb's own those in `shared` that were
         given. It has defaults for the latter.
     also : str
         Further options that only a series has.
