@@ -266,7 +266,8 @@ def _judge(case: dict[str, Any]) -> dict[str, Any]:
     result = None if verdict.result is None else list(verdict.result)
     findings = sorted({finding.name for finding in verdict.findings})
     judged = {"verdict": verdict.word, "running": running.word, "rounds": verdict.rounds, "result": result}
-    return case | judged | {"findings": findings}
+    means = {} if verdict.series is None else {"means": list(verdict.series.means)}
+    return case | judged | means | {"findings": findings}
 
 
 def text() -> str:

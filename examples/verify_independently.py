@@ -1,8 +1,9 @@
 """A second verifier of tacit's transcripts, made from docs/reference/wire.md alone; it uses nothing of tacit.
 
 Example: ``python verify_independently.py hub.jsonl agent-3.jsonl``. Compare the id that it prints with that
-of the session you agreed on: that session is taken to be valid. Exit codes: 0 sound, 1 unsound, 2 unreadable
-(a series of means too), 7 not all could be checked. Numbers in comments are sections of the page.
+of the session you agreed on: that session is taken to be valid. Exit codes: 0 sound, 1 unsound, 2 unreadable,
+7 not all could be checked. The findings have the names of section 6 of the page. Numbers in comments are
+sections of the page.
 """
 
 import argparse
@@ -10,8 +11,10 @@ import base64
 import hashlib
 import json
 import math
+import operator
 import struct
 import sys
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,11 +23,12 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 CODES = {"sound": 0, "unsound": 1, "unreadable": 2, "unchecked": 7}
+GAPS = {"missing-report", "missing-key", "missing-mean", "unsigned-mean", "unfinished", "no-rounds"}
 COORDINATOR, NOTHING, LAWS = -1, bytes(32), ("fading", "one-shot", "constant")
-PRESENT, REPORT, FEEDBACK, ASK, DONE, STOP, KEY, MASKED, CLOSING, OPENING = range(1, 11)
-FIELDS = {PRESENT: "i", REPORT: "iibd", FEEDBACK: "ibbidd", ASK: "i", DONE: "id", STOP: "ii"}
-FIELDS |= {KEY: "d", MASKED: "iibdd", CLOSING: "ibiddd", OPENING: "ibdd"}
-EXCHANGED = (REPORT, FEEDBACK, MASKED, CLOSING, OPENING)
+PRESENT, REPORT, FEEDBACK, ASK, DONE, STOP, KEY, MASKED, CLOSING, OPENING, SLOT_CLOSING = range(1, 12)
+FIELDS = {PRESENT: "i", REPORT: "iibd", FEEDBACK: "ibbidd", ASK: "i", DONE: "id", STOP: "ii", KEY: "d"}
+FIELDS |= {MASKED: "iibdd", CLOSING: "ibiddd", OPENING: "ibdd", SLOT_CLOSING: "ibidddb"}
+PARTS = (REPORT, MASKED, CLOSING, SLOT_CLOSING, OPENING)  # what a feedback is computed from
 U_ORDER_8 = (325606250916557431795983626356110631294008115727848805560023387167927233504,
              39382357235489614581723060781553021112529911719440698176882885853963445705823)  # fmt: skip
 TYPES = {"i": int, "f": float, "s": str, "b": bytes, "d": bytes, "l": list}  # d: of 32 bytes
@@ -34,6 +38,12 @@ NUMBERS = {0xCB + k: f">{form}" for k, form in enumerate("dBHIQbhiq")}
 SIZED = {0xC4: (1, bytes, -1), 0xC5: (2, bytes, 255), 0xC6: (4, bytes, 65535), 0xD9: (1, str, 31)}
 SIZED |= {0xDA: (2, str, 255), 0xDB: (4, str, 65535), 0xDC: (2, list, 15), 0xDD: (4, list, 65535)}
 BAD = (ValueError, LookupError, TypeError, OverflowError, RecursionError, struct.error, InvalidSignature)
+
+
+class Wrong(Exception):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 def require(*conditions: object) -> bool:
@@ -80,34 +90,56 @@ def unpack_at(d: bytes, at: int) -> tuple[Any, int]:
 class Session:  # ---- 2. the session, 3. the lattice ----------------------------------------------------
     def __init__(self, data: bytes) -> None:
         f = unpack(data)
-        require(type(f) is list, f[:1] == ["tacit session"], (len(f), f[1]) in {(18, 2), (20, 3), (19, 4)})
-        keepers, self.wide = f[18:] if len(f) == 20 else ([], 0)  # bytes of a masked number
-        self.name, roster, coordinator, self.edges, self.kind, self.mixing, self.noise, self.decay = f[2:10]
-        self.rounds, self.lattice, _, self.components, _, self.quorum = f[10:16]
         self.data, self.id = data, hashlib.sha256(b"tacit session id\0" + data).digest()
-        self.names, keys = [typed(m, "sd")[0] for m in roster], [m[1] for m in roster]
-        keys += [] if coordinator is None else typed([coordinator], "d")
-        self.n, self.m, self.kept = len(roster), len(keepers), [typed(k, "sd")[0] for k in keepers]
-        numbers = [*range(self.n), *([] if coordinator is None else [COORDINATOR])]
-        numbers += range(self.n, self.n + self.m)
-        keys += [k[1] for k in keepers]
-        require(len(set(keys)) == len(keys), (coordinator is None) != (self.edges is None), self.kind in LAWS)
-        require(*(int.from_bytes(key, "little") % 2**255 not in SMALL_ORDER for key in keys))
-        require(not keepers or (coordinator is not None and type(self.noise) is float and self.wide > 0))
-        self.near, self.keys = [set[int]() for _ in roster], dict(zip(numbers, keys, strict=True))
-        self.exchanges = 1 if keepers and self.kind == "one-shot" else self.rounds
+        require(type(f) is list, f[:1] == ["tacit session"])
+        require((len(f), f[1]) in {(18, 2), (20, 3), (19, 4), (12, 6)})
+        self.name, roster, coordinator = f[2:5]
+        self.series: list[Any] = []
+        self.edges = self.weights = None
+        self.kind, self.components, self.quorum = "series", 1, f[9]
+        if f[1] == 6:
+            keepers, self.wide, self.series = f[5:8]
+        else:
+            keepers, self.wide = f[18:] if f[1] == 3 else ([], 0)  # bytes of a masked number
+            self.edges, self.kind, self.mixing, self.noise, self.decay, self.rounds, self.lattice = f[5:12]
+            self.components, self.quorum, self.weights = f[13], f[15], f[18] if f[1] == 4 else None
+            require(self.kind in LAWS)
+        self.names, self.kept = ([typed(m, "sd")[0] for m in members] for members in (roster, keepers))
+        self.n, self.m = len(roster), len(keepers)
+        self.keepers = range(self.n, self.n + self.m)
+        self.keys = {i: member[1] for i, member in enumerate([*roster, *keepers])}
+        self.keys |= {} if coordinator is None else {COORDINATOR: typed([coordinator], "d")[0]}
+        require(len({*self.keys.values()}) == len(self.keys), (coordinator is None) != (self.edges is None))
+        require(*(int.from_bytes(key, "little") % 2**255 not in SMALL_ORDER for key in self.keys.values()))
+        self.series_sizes() if self.series else self.sizes()
+
+    def sizes(self) -> None:
+        require(not self.m or (self.edges is None and type(self.noise) is float and self.wide > 0))
+        self.near = [set[int]() for _ in range(self.n)]
+        self.exchanges = 1 if self.m and self.kind == "one-shot" else self.rounds
         for i, j in self.edges or []:
             self.near[i].add(j)
             self.near[j].add(i)
-        self.weights = f[18] if f[1] == 4 else None
-        require(f[1] != 4 or self.edges is not None)
+        require(self.weights is None or self.edges is not None)
         require(type(self.weights) is list or self.weights in {None, "metropolis"})
         self.counts = {(i, j): k for i, j, k in self.weights} if type(self.weights) is list else {}
         *_, self.state, self.bits, reach = typed(self.lattice, "ffiii")
         self.limit, self.width = 1 << reach - self.state, -(-(reach - self.state + 2) // 8)
 
+    def series_sizes(self) -> None:
+        slots, _, _, hides, size, self.mechanism, steps, self.state, low, high, _ = typed(
+            self.series, "ifisfsfifff"
+        )
+        require(self.m, self.wide > 0, hides in {"step", "window", "reading"})
+        require(self.mechanism == ("square-root" if hides == "step" else "independent"))
+        self.hides = {"step": f"step:{size!r}", "window": f"window:{size:.0f}"}.get(hides, hides)
+        self.rounds = self.exchanges = slots
+        each = math.ceil(math.ldexp(high - low, -self.state)) + 1
+        self.low, self.limit = low, self.n * each + 64 * self.m * math.ceil(steps)
+        self.width = self.wide
+
     def exponent(self, i: int, u: int) -> int:
-        if self.kind == "one-shot" and u > 0:
+        if self.series or (self.kind == "one-shot" and u > 0):
             return int(self.state)
         exact = self.scale(i, u)
         power = exact.numerator.bit_length() - exact.denominator.bit_length()
@@ -119,20 +151,20 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         extra = max(exact.numerator.bit_length() - 53, 0)  # bits that a double has no room for: rounded up
         return Fraction(-(-exact.numerator >> extra) << extra, exact.denominator)
 
-    def opened(self, t: int, parts: dict[int, "Frame"], used: list[int]) -> list[int]:  # with keepers
-        w, found = self.wide, [0] * self.components
-        for i, part in parts.items():
-            sign = (i in used) - (i >= self.n)
-            data = part.body[2 if i < self.n else 1] if sign else b""
-            for c in range(len(data) // w):
-                found[c] += sign * int.from_bytes(data[c * w : c * w + w])
-        half, shift = 1 << 8 * w - 1, self.exponent(0, t) - self.state
-        found = [(v + half) % (2 * half) - half for v in found]
-        scale = math.ceil(Fraction(self.scale(0, t)) / Fraction(2) ** (shift + self.state))
+    def opened(self, t: int, masked: list["Frame"], openings: list["Frame"]) -> list[int]:  # with keepers
+        w, half, found = self.wide, 1 << 8 * self.wide - 1, []
+        for at in range(0, w * self.components, w):
+            total = sum(int.from_bytes(m.body[2][at : at + w]) for m in masked)
+            total -= sum(int.from_bytes(o.body[1][at : at + w]) for o in openings)
+            found.append((total + half) % (2 * half) - half)
+        if self.series:
+            return found if abs(found[0]) <= self.limit else []
+        shift = self.exponent(0, t) - self.state
+        scale = math.ceil(self.scale(0, t) / Fraction(2) ** (shift + self.state))
         most = self.n * (self.limit >> shift) + self.m * 64 * scale
         if any(abs(v) > most for v in found):
             return []  # nonsense
-        means = [((v << shift + 1) + len(used)) // (2 * len(used)) for v in found]
+        means = [((v << shift + 1) + len(masked)) // (2 * len(masked)) for v in found]
         return [max(-self.limit, min(self.limit, v)) for v in means]
 
     def share(self, i: int, j: int, there: set[int]) -> Fraction:
@@ -152,6 +184,22 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         ]
         return [math.floor(total / sum(shares) + Fraction(1, 2)) for total in columns]
 
+    def slot_means(self, slots: Iterable[tuple[int, int, int]]) -> list[float | None]:  # 9. of a series
+        """Means of slots, from the sum, the number of agents used, and that of members, of each slot."""
+        f, scaled, found, last = list[float](), list[float](), list[float | None](), 0.0
+        for t, (total, used, members) in enumerate(slots):
+            f.append(f[-1] * ((2 * t - 1) / (2 * t)) if t else 1.0)
+            scaled.append(math.ldexp(float(total), self.state) * (members / used) if used else 0.0)
+            if self.mechanism == "independent":
+                last = scaled[t]
+            elif used:
+                last = math.fsum(map(operator.mul, reversed(f), scaled))
+            else:
+                scaled[t] = last - math.fsum(map(operator.mul, reversed(f), scaled))
+                last = math.fsum(map(operator.mul, reversed(f), scaled))
+            found.append(last / members + self.low if used else None)
+        return found
+
 
 class Frame:  # ---- 4. frames ---------------------------------------------------------------------------
     def __init__(self, s: Session, frame: bytes) -> None:
@@ -161,18 +209,14 @@ class Frame:  # ---- 4. frames -------------------------------------------------
         key = Ed25519PublicKey.from_public_bytes(s.keys[self.sender])
         key.verify(frame[-64:], b"tacit message v1\0" + signed)
         b = self.body = typed(unpack(body), FIELDS[self.kind])
-        self.digest, self.round = hashlib.sha256(signed).digest(), b[0]
-        if self.kind == KEY:
-            u, self.round = int.from_bytes(b[0], "little"), 0
-            require(u < P, u not in (0, 1, P - 1, *U_ORDER_8))
+        self.digest, self.round = hashlib.sha256(signed).digest(), 0 if self.kind == KEY else b[0]
         self.slot = (self.sender, REPORT if self.kind == MASKED else self.kind, self.round)
-        spoken = [FEEDBACK, ASK, STOP] if self.sender == COORDINATOR else [PRESENT, REPORT, ASK, DONE, STOP]
-        if s.m:
-            spoken = [KEY, MASKED, PRESENT, ASK, DONE, STOP] if self.sender >= 0 else [*spoken, CLOSING]
-            spoken = [KEY, OPENING, ASK, STOP] if self.sender >= s.n else spoken
-        require(self.kind in spoken, 0 <= self.round <= s.rounds - (self.kind == ASK))
-        require(self.kind not in EXCHANGED or self.round < s.exchanges)
+        require(self.kind in self.spoken(s), 0 <= self.round <= s.rounds - (self.kind == ASK))
+        require(self.kind not in (*PARTS, FEEDBACK) or self.round < s.exchanges)
         require(self.kind != DONE or self.round == s.rounds, self.kind != STOP or 0 <= b[1] <= 4)
+        if self.kind == KEY:
+            u = int.from_bytes(b[0], "little")
+            require(u < P, u not in (0, 1, P - 1, *U_ORDER_8))
         said = self.kind in (REPORT, MASKED)
         self.exponent, self.numbers, self.used = (b[1] if said else s.state), [0], [0]
         require(not said or self.exponent == s.exponent(self.sender, self.round))
@@ -183,24 +227,34 @@ class Frame:  # ---- 4. frames -------------------------------------------------
             require(len(data) == w * s.components)
             self.numbers = [int.from_bytes(data[k : k + w], signed=True) for k in range(0, len(data), w)]
             require(*(abs(x) <= s.limit >> self.exponent - s.state for x in self.numbers))
-        if self.kind in (FEEDBACK, CLOSING):
+        if self.kind in (FEEDBACK, CLOSING, SLOT_CLOSING):
             bits, count = b[2:4] if self.kind == FEEDBACK else b[1:3]
             self.used = [i for i in range(8 * len(bits)) if bits[i // 8] >> i % 8 & 1]
-            require(len(bits) == -(-s.n // 8), self.used[-1] < s.n, len(self.used) == count >= s.quorum)
+            lost = bool(s.series) and self.kind == FEEDBACK and count == 0 and self.numbers == [0]
+            require(len(bits) == -(-s.n // 8), not self.used or self.used[-1] < s.n)
+            require(len(self.used) == count, lost or count >= s.quorum)
             self.unused = sorted(set(range(s.n)) - set(self.used))
+        require(self.kind != SLOT_CLOSING or len(b[6]) == 32 * b[2])
 
-    def words(self) -> dict[str, Any]:
+    def spoken(self, s: Session) -> set[int]:
+        if self.sender >= s.n:
+            return {KEY, OPENING, ASK, STOP}
+        if self.sender == COORDINATOR:
+            return {FEEDBACK, ASK, STOP} | ({SLOT_CLOSING} if s.series else {CLOSING} if s.m else set())
+        said = {KEY, MASKED} if s.m else {REPORT}
+        return {ASK, DONE, STOP, *said, *([] if s.series else [PRESENT])}
+
+    def words(self, s: Session) -> dict[str, Any]:
         t, x = self.round, self.numbers if len(self.numbers) > 1 else self.numbers[0]
+        notes = {DONE: "done", STOP: "stop", KEY: "key"}
+        if self.kind in notes:
+            return {"note": notes[self.kind]}
         if self.kind in (REPORT, MASKED):
             words = {"round": t, "agent": self.sender, "update": t, "exponent": self.exponent}
             return words | ({"x": x} if self.kind == REPORT else {})
-        if self.kind in (CLOSING, OPENING):
-            return {"round": t} | (
-                {"closing": self.used} if self.kind == CLOSING else {"keeper": self.sender}
-            )
-        notes = {DONE: "done", STOP: "stop", KEY: "key"}
-        heard = {"round": t, "y": x, "unused": self.unused} if self.kind == FEEDBACK else {}
-        return heard or {"note": notes[self.kind]}
+        if self.kind == FEEDBACK:
+            return {"round": t, "y": x, **({"used": self.used} if s.series else {"unused": self.unused})}
+        return {"round": t} | ({"keeper": self.sender} if self.kind == OPENING else {"closing": self.used})
 
 
 def parsed(line: bytes) -> Any:  # ---- 5. transcripts -------------------------------------------------
@@ -223,12 +277,15 @@ def combined(digests: Any) -> bytes:
 
 
 def header(s: Session, by: object) -> dict[str, Any]:
-    words = {"tacit_transcript": 2, "agents": s.n, "kind": s.kind, "mixing": s.mixing, "noise": s.noise}
+    words: dict[str, Any] = {"tacit_transcript": 2, "agents": s.n, "kind": s.kind, "name": s.name}
     words |= {"topology": "server"} if s.edges is None else {"topology": "graph", "edges": s.edges}
+    if s.series:
+        words |= {"slots": s.rounds, "hides": s.hides, "mechanism": s.mechanism, "exponent": s.state}
+    else:
+        names = ("low", "high", "state_exponent", "bits", "reach_exponent")
+        words |= {"lattice": dict(zip(names, s.lattice, strict=True)), "mixing": s.mixing, "noise": s.noise}
+        words |= {} if s.decay is None else {"decay": s.decay}
     words |= {} if s.weights is None else {"weights": s.weights}
-    words |= {} if s.decay is None else {"decay": s.decay}
-    names = ("low", "high", "state_exponent", "bits", "reach_exponent")
-    words |= {"lattice": dict(zip(names, s.lattice, strict=True)), "name": s.name}
     words |= {"keepers": s.kept} if s.kept else {}
     words |= {"by": by if by in [*s.names, *s.kept] else "coordinator"}
     return words | {"id": s.id.hex(), "session": base64.b64encode(s.data).decode()}
@@ -236,123 +293,176 @@ def header(s: Session, by: object) -> dict[str, Any]:
 
 class Judge:  # ---- 6. the verdict ---------------------------------------------------------------------
     def __init__(self, s: Session) -> None:
-        self.s, self.wrong, self.gap, self.graph = s, False, False, s.edges is not None
+        self.s, self.findings, self.graph = s, set[str](), s.edges is not None
         self.digests: dict[tuple[int, int, int], bytes] = {}  # by sender, kind and round
         self.heard: dict[tuple[int, int], bytes] = {}  # what report u of an agent commits to
-        self.feedback: dict[int, tuple[Frame, dict[int, Frame]]] = {}  # with its reports, by round
+        self.feedback: dict[int, tuple[Frame, dict[int, Frame]]] = {}  # with its parts, by round
         self.means: dict[tuple[int, int], list[int]] = {}  # whose reports, on a graph, by round and agent
         self.lacking, self.stops, self.evidence = set[tuple[int, int]](), list[int](), list[Frame]()
 
+    def check(self, right: object, name: str) -> bool:
+        """Note a finding unless all is right."""
+        self.findings |= set() if right else {name}
+        return bool(right)
+
     def add(self, lines: list[bytes]) -> None:
-        self.round, self.before, self.ended, self.reports = 0, NOTHING, False, dict[int, Frame]()
+        self.round, self.before, self.ended, self.parts = 0, NOTHING, False, dict[int, Frame]()
         for line in lines:
             try:
                 words = parsed(line)
                 self.frame(words) if "frame" in words else self.mean(words)
+            except Wrong as wrong:
+                self.findings.add(wrong.name)
             except BAD:
-                self.wrong = True
+                self.findings.add("unreadable-line")
+
+    def opened(self, text: str) -> Frame:
+        data = letters(text)
+        try:
+            return Frame(self.s, data)
+        except InvalidSignature:
+            raise Wrong("bad-signature") from None
+        except BAD:
+            raise Wrong("bad-frame") from None
+
+    def seen(self, m: Frame) -> bool:
+        return self.check(self.digests.setdefault(m.slot, m.digest) == m.digest, "equivocation")
 
     def frame(self, words: dict[str, Any]) -> None:
-        m, first = Frame(self.s, letters(words["frame"])), True
-        if words.get("note") == "evidence":
-            self.evidence.append(m)
-            require(set(words) == {"note", "frame"})
+        m, note = self.opened(words["frame"]), words.get("note")
+        if note in ("evidence", "said"):
+            self.check(set(words) == {"note", "frame"}, "altered-line")
+            if note == "evidence":
+                self.evidence.append(m)
+            elif self.check(m.kind in (CLOSING, SLOT_CLOSING, OPENING), "wrong-sender"):
+                self.seen(m)
             return
-        if words.get("note") == "said":
-            require(set(words) == {"note", "frame"}, m.kind in (CLOSING, OPENING))
-            self.wrong |= self.digests.setdefault(m.slot, m.digest) != m.digest
+        if m.kind in (PRESENT, ASK):
+            raise Wrong("wrong-sender")
+        if not same(words, m.words(self.s) | {"frame": words["frame"]}):
+            raise Wrong("altered-line")
+        if self.ended:
+            raise Wrong("after-the-end")
+        if m.kind == STOP:
+            self.stop(m)
             return
-        require(m.kind in (*EXCHANGED, DONE, STOP, KEY), not self.ended)
-        require(same(words, m.words() | {"frame": words["frame"]}))
-        if m.kind != STOP:
-            first = self.digests.setdefault(m.slot, m.digest) == m.digest
-            self.wrong |= not first
-        elif m.sender == COORDINATOR:
+        first = self.seen(m)
+        if first and (m.kind in (REPORT, DONE) or (m.kind == MASKED and not self.s.series)):
+            self.heard[m.sender, m.round] = m.body[3 if m.kind == MASKED else -1]
+        if m.kind in PARTS:
+            self.part(m)
+        elif m.kind == FEEDBACK:
+            self.close(m, first)
+
+    def stop(self, m: Frame) -> None:
+        if m.sender == COORDINATOR:
             self.ended = True
             self.stops.append(m.round)
-            self.wrong |= m.round != self.round
-        if first and m.kind in (REPORT, MASKED, DONE):
-            self.heard[m.sender, m.round] = m.body[3 if m.kind == MASKED else -1]
-        if m.kind in EXCHANGED and m.kind != FEEDBACK:
-            if m.round > self.round:
-                self.wrong |= m.round > self.round + self.graph
-                self.round, self.reports, self.before = m.round, {}, b""
-            require(m.round == self.round)
-            self.reports[m.sender] = m
-        elif m.kind == FEEDBACK:
-            require(m.round >= self.round or not first)
-            if first:
-                self.wrong |= m.round > self.round or self.before not in (b"", m.body[5])
-                self.feedback.setdefault(m.round, (m, {}))[1].update(self.reports)
-            self.round, self.reports, self.before = m.round + 1, {}, m.digest
+            self.check(m.round <= self.round, "missing-round")
+            self.check(m.round >= self.round, "out-of-order")
+
+    def part(self, m: Frame) -> None:
+        if m.round > self.round:
+            self.check(m.round <= self.round + self.graph, "missing-round")
+            self.round, self.parts, self.before = m.round, {}, b""
+        if self.check(m.round == self.round, "out-of-order"):
+            self.parts[m.sender] = m
+
+    def close(self, m: Frame, first: bool) -> None:
+        if first:
+            if not self.check(m.round >= self.round, "out-of-order"):
+                return
+            self.check(m.round == self.round, "missing-round")
+            self.check(m.round > self.round or self.before in (b"", m.body[5]), "broken-chain")
+            self.feedback.setdefault(m.round, (m, {}))[1].update(self.parts)
+        self.round, self.parts, self.before = m.round + 1, {}, m.digest
 
     def mean(self, words: dict[str, Any]) -> None:
         t, i, used = typed([words["round"], words["agent"], words["used"]], "iil")
-        require(self.graph, 0 <= i < self.s.n, t == self.round, typed(used, "i" * len(used)))
-        require(set(used) <= self.s.near[i] | {i}, used == sorted(set(used)))
-        if not set(used) <= set(self.reports):
-            return self.lacking.add((t, i))
-        y = self.s.mean([self.reports[j] for j in used], i)
-        require(same(words, {"round": t, "agent": i, "y": y if len(y) > 1 else y[0], "used": used}))
-        self.wrong |= len(used) < max(1, min(self.s.quorum, len(self.s.near[i]) + (i in used)))
-        self.wrong |= self.means.setdefault((t, i), used) != used
-        return None
+        require(self.graph, 0 <= i < self.s.n, used, typed(used, "i" * len(used)))
+        require(0 <= t < self.s.rounds, set(used) <= self.s.near[i] | {i}, used == sorted(set(used)))
+        if not self.check(t == self.round, "out-of-order"):
+            return
+        if not set(used) <= set(self.parts):
+            self.lacking.add((t, i))
+            return
+        y = self.s.mean([self.parts[j] for j in used], i)
+        right = {"round": t, "agent": i, "y": y if len(y) > 1 else y[0], "used": used}
+        if self.check(same(words, right), "wrong-mean"):
+            least = max(1, min(self.s.quorum, len(self.s.near[i]) + (i in used)))
+            self.check(len(used) >= least, "below-quorum")
+            self.check(self.means.setdefault((t, i), used) == used, "other-history")
 
     def finish(self, running: bool) -> dict[str, Any]:
         right = sum(map(self.peer, range(self.s.n), [running] * self.s.n)) if self.graph else self.server()
         for m in self.evidence:
             last = self.digests.get((COORDINATOR, FEEDBACK, m.round - 1))
-            if m.kind in (*EXCHANGED, DONE, KEY):
-                self.wrong |= self.digests.setdefault(m.slot, m.digest) != m.digest
-            self.wrong |= m.kind == FEEDBACK and last not in (None, m.body[5])
+            if m.kind in (*PARTS, FEEDBACK, DONE, KEY):
+                self.seen(m)
+            self.check(m.kind != FEEDBACK or last in (None, m.body[5]), "equivocation")
         rounds = max([*self.feedback, *(t for t, _ in self.means)], default=-1) + 1
-        self.wrong |= rounds > min(self.stops, default=rounds)
-        self.gap |= rounds == 0 or bool(self.lacking - set(self.means))
-        self.gap |= not (self.graph or running or rounds in self.stops) and rounds < self.s.exchanges
-        word = "unsound" if self.wrong else "unchecked" if self.gap else "sound"
+        self.check(self.graph or rounds <= min(self.stops, default=rounds), "after-the-end")
+        self.check(rounds > 0, "no-rounds")
+        self.check(self.lacking <= set(self.means), "missing-report")
+        ends = self.graph or running or rounds in self.stops or rounds >= self.s.exchanges
+        self.check(ends, "unfinished")
+        word = "unsound" if self.findings - GAPS else "unchecked" if self.findings else "sound"
+        found: dict[str, Any] = {"verdict": word, "findings": sorted(self.findings), "id": self.s.id.hex()}
+        found |= {"rounds": rounds, "means_recomputed": right}
+        slots = self.slots() if self.s.series else {}
         y = self.feedback[max(self.feedback)][0].numbers if self.feedback else []
-        said = [math.ldexp(float(v), self.s.state) for v in y] or None
-        found = {"verdict": word, "id": self.s.id.hex(), "rounds": rounds, "means_recomputed": right}
-        return found | {"result": said if word == "sound" else None, "last_feedback": said}
+        said: list[float] | None = [math.ldexp(float(v), self.s.state) for v in y] or None
+        if self.s.series:
+            last = slots["means"][-1] if slots["means"] else None
+            said = None if last is None else [last]
+        return found | {"result": said if word == "sound" else None, "last_feedback": said} | slots
+
+    def slots(self) -> dict[str, list[Any]]:
+        """Means of a series, whose messages are in them, and whose ever were, up to the first gap."""
+        rows, ever = list[tuple[int, int, int]](), set[int]()
+        while len(rows) in self.feedback:
+            m = self.feedback[len(rows)][0]
+            ever |= set(m.used)
+            rows.append((m.numbers[0], len(m.used), len(ever)))
+        return {
+            "means": self.s.slot_means(rows),
+            "used": [r[1] for r in rows],
+            "members": [r[2] for r in rows],
+        }
 
     def server(self) -> int:
         for (_, u), heard in self.heard.items():
             feedback = self.digests.get((COORDINATOR, FEEDBACK, u - 1)) if u else NOTHING
-            self.wrong |= feedback not in (None, heard)
-        right = 0
-        for m, there in self.feedback.values():
-            if self.s.m:
-                right += self.kept(m, there)
-                continue
-            reports, full = [there[i] for i in m.used if i in there], set(m.used) <= set(there)
-            good = full and combined(r.digest for r in reports) == m.body[4]
-            good = good and self.s.mean(reports) == m.numbers
-            self.gap, self.wrong, right = self.gap or not full, self.wrong or full > good, right + good
-        return right
+            self.check(feedback in (None, heard), "other-history")
+        return sum(self.computed(m, parts) for m, parts in self.feedback.values())
 
-    def kept(self, m: Frame, there: dict[int, Frame]) -> bool:  # 9. with keepers
-        keepers = range(self.s.n, self.s.n + self.s.m)
-        if not {*m.used, *keepers, COORDINATOR} <= set(there):
-            self.gap = True
+    def computed(self, m: Frame, there: dict[int, Frame]) -> bool:
+        """Whether a feedback follows from its parts."""
+        if self.s.series and not m.used:
+            return self.check(m.body[4] == combined([]), "wrong-reports")  # a lost slot
+        needed = {*m.used, COORDINATOR, *self.s.keepers} if self.s.m else {*m.used}
+        if not self.check(needed <= set(there), "missing-report"):
             return False
-        closing, openings, used = there[COORDINATOR], [there[j] for j in keepers], [there[i] for i in m.used]
-        good = closing.used == m.used and closing.body[4] == m.body[5]
-        good &= closing.body[3] == combined(r.digest for r in used)
-        good &= all(o.body[2] == closing.digest for o in openings)
-        good &= m.body[4] == combined([closing.digest, *(o.digest for o in openings)])
-        good &= self.s.opened(m.round, there, m.used) == m.numbers
-        keys = {i: self.digests.get((i, KEY, 0), b"") for i in (*m.used, *keepers)}
-        if all(keys.values()):
-            own = [keys[j] for j in keepers]
-            fits = (
-                closing.body[5] == combined(keys[i] for i in m.used) and [o.body[3] for o in openings] == own
-            )
-            fits &= all(r.body[4] == combined([keys[r.sender], *own]) for r in used)
-            self.wrong |= not fits
-        else:
-            self.gap = True
-        self.wrong |= not good
-        return bool(good)
+        said = [there[i] for i in m.used]
+        basis, numbers = self.kept(m, said, there) if self.s.m else (said, self.s.mean(said))
+        right = self.check(m.body[4] == combined(part.digest for part in basis), "wrong-reports")
+        return self.check(m.numbers == numbers, "wrong-mean") and right
+
+    def kept(self, m: Frame, said: list[Frame], there: dict[int, Frame]) -> tuple[list[Frame], list[int]]:
+        """With keepers: what a feedback commits to, and its numbers."""
+        closing, openings = there[COORDINATOR], [there[j] for j in self.s.keepers]
+        right = closing.used == m.used and closing.body[4] == m.body[5]
+        right &= closing.body[3] == combined(r.digest for r in said)
+        right &= not self.s.series or closing.body[6] == b"".join(r.body[3] for r in said)
+        self.check(right and all(o.body[2] == closing.digest for o in openings), "wrong-closing")
+        keys = {i: self.digests.get((i, KEY, 0), b"") for i in (*m.used, *self.s.keepers)}
+        if self.check(all(keys.values()), "missing-key"):
+            own = [keys[j] for j in self.s.keepers]
+            fits = closing.body[5] == combined(keys[i] for i in m.used)
+            fits &= [o.body[3] for o in openings] == own
+            fits &= all(r.body[4] == combined([keys[r.sender], *own]) for r in said)
+            self.check(fits, "wrong-keys")
+        return [closing, *openings], self.s.opened(m.round, said, openings)
 
     def peer(self, i: int, running: bool) -> int:
         said = {u: heard for (j, u), heard in self.heard.items() if j == i}
@@ -364,33 +474,44 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
                 known = combined([known, *whose]) if whose else b""
             at = u
             if u in said:
-                self.gap |= not known
-                self.wrong |= known not in (b"", said[u])
+                self.check(known, "missing-mean")
+                self.check(known in (b"", said[u]), "other-history")
                 known, signed = said[u], u
-        self.gap |= not running and signed < self.s.rounds
-        for u in [u for u in made if running and u > signed]:
+        later = [u for u in made if u > signed]
+        self.check(running or not later, "unsigned-mean")
+        self.check(running or max([signed, *made]) >= self.s.rounds, "unfinished")
+        for u in later if running else []:
             del self.means[u - 1, i]
         return sum(j == i for _, j in self.means)
+
+
+def judged(transcripts: Iterable[bytes], running: bool) -> dict[str, Any]:
+    """Judge these transcripts together."""
+    judge = None
+    for transcript in transcripts:
+        lines = transcript.split(b"\n")[:-1]  # a last line without its end does not count
+        first = parsed(lines[0])
+        require(type(first["tacit_transcript"]) is int, first["tacit_transcript"] == 2)
+        session = Session(letters(first["session"]))
+        require(first["id"] == session.id.hex())
+        judge = judge or Judge(session)
+        if judge.check(judge.s.id == session.id, "other-session"):
+            judge.check(same(first, header(session, first.get("by"))), "altered-header")
+            judge.add(lines[1:])
+    return judge.finish(running) if judge else {"verdict": "unreadable"}
 
 
 def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--running", action="store_true", help="the session is not over yet")
     parser.add_argument("transcripts", nargs="+", metavar="TRANSCRIPT")
-    options, judge, found = parser.parse_args(words), None, {"verdict": "unreadable"}
+    options, found = parser.parse_args(words), {"verdict": "unreadable"}
     try:
-        for path in options.transcripts:
-            lines = Path(path).read_bytes().split(b"\n")[:-1]  # a last line without its end does not count
-            first = parsed(lines[0])
-            require(type(first["tacit_transcript"]) is int, first["tacit_transcript"] == 2)
-            session = Session(letters(first["session"]))
-            require(first["id"] == session.id.hex())
-            judge = judge or Judge(session)
-            judge.wrong |= judge.s.id != session.id or not same(first, header(session, first.get("by")))
-            judge.add(lines[1:] if judge.s.id == session.id else [])
-        found = judge.finish(options.running) if judge else found
+        found = judged((Path(path).read_bytes() for path in options.transcripts), options.running)
     except (*BAD, OSError) as error:
-        print("unreadable:", error, file=sys.stderr)
+        print(
+            "unreadable:", str(error) or "not a transcript as section 5 of the page has it", file=sys.stderr
+        )
     print(json.dumps(found))
     return CODES[found["verdict"]]
 

@@ -72,6 +72,7 @@ class Checker:
         self.answers: dict[tuple[int, int], tuple[int, ...]] = {}  # means; a coordinator's as that of agent 0
         self.feedback: Message | None = None  # the newest
         self.right: set[int] = set()  # rounds whose feedback is the mean of its reports
+        self._recomputed: set[int] = set()  # rounds for which one file had all that their feedback needs
         self._open: dict[int, Message] = {}  # feedback whose reports were not all in its file
         self._reports: dict[int, dict[int, Message]] = {}  # of the rounds in `_open`
         self._lacking: dict[tuple[int, int], set[int]] = {}  # whose reports a mean lacks, by round and agent
@@ -146,7 +147,7 @@ class Checker:
             self._lost(body, file)
         elif all(i in reports for i in self._needed(used)):
             self._recompute(message, used, reports, file)
-        elif t not in self.right:
+        elif t not in self._recomputed:
             # An agent's file has only its own report. Another file may have the others: `finish` decides.
             self._open[t] = message
             self._reports.setdefault(t, {}).update(reports)
@@ -178,6 +179,7 @@ class Checker:
             self.found("wrong-mean", file, round=body.round)
         if right:
             self.right.add(body.round)
+        self._recomputed.add(body.round)
         self._open.pop(body.round, None)
         self._reports.pop(body.round, None)
 
