@@ -73,8 +73,8 @@ def or_series(answer: Callable[..., None], *also: str, shared: tuple[str, ...]) 
     Parameters
     ----------
     answer : function
-        Answers. It is called with `slots`, the options of a series, and of the verb's own those in `shared` that were
-        given. It has defaults for the latter.
+        Answers. It is called with `slots`, the options of a series, and of the verb's own those in
+        `shared` that were given. It has defaults for the latter.
     also : str
         Further options that only a series has.
     shared : tuple of str
