@@ -158,7 +158,7 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
             total -= sum(int.from_bytes(o.body[1][at : at + w]) for o in openings)
             found.append((total + half) % (2 * half) - half)
         if self.series:
-            return found if abs(found[0]) <= self.limit else []
+            return found
         shift = self.exponent(0, t) - self.state
         scale = math.ceil(self.scale(0, t) / Fraction(2) ** (shift + self.state))
         most = self.n * (self.limit >> shift) + self.m * 64 * scale

@@ -38,14 +38,18 @@ def stage(**asked):
     return SimpleNamespace(session=session, codec=Codec(session), keys=keys, kept=kept, harness=harness)
 
 
-def _kept(components=1, **asked):
+def _kept(components=1, absent=None, **asked):
     session = known_session(3, 3, components=components, **asked)
     values = [0.25, 0.5, 1.0] if components == 1 else [[0.25] * components] * 3
     shape = (3, 6) if components == 1 else (3, 6, components)
     harness = Harness(session, values, ScriptedNoise(np.zeros(shape, dtype=object)))
-    harness.start()
-    assert harness.run()
+    harness.start(*(number for number in harness.numbers if number != absent))
+    assert harness.run(lambda h: _closed(h) == session.exchanges, most=5000)
     return harness
+
+
+def _closed(harness):
+    return sum(isinstance(record, Closed) for record in harness.ledgers[COORDINATOR].records())
 
 
 def _series(**asked):
@@ -54,13 +58,12 @@ def _series(**asked):
     draws = np.array([((37 * k) % 23 - 11) * 268_447_801 for k in range(16)], dtype=object).reshape(4, 4)
     harness = Harness(session, [lambda slot: 1.0 + slot] * 3, ScriptedNoise(draws))
     harness.start(COORDINATOR, 0, 1, *session.keeper_numbers)
-    records = harness.ledgers[COORDINATOR].records
     harness.run(lambda h: h.clock.now >= session.series.begin_of(1))
     harness.start(2)
-    harness.run(lambda _: sum(isinstance(record, Closed) for record in records()) == 2)
+    harness.run(lambda h: _closed(h) == 2)
     harness.stop(0)
     harness.stop(1)
-    harness.run(lambda _: sum(isinstance(record, Closed) for record in records()) == 3)
+    harness.run(lambda h: _closed(h) == 3)
     harness.stop(2)
     harness.start(0)
     harness.start(1)

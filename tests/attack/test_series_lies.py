@@ -14,7 +14,7 @@ from tacit.mechanism.series import SeriesDecoder
 from tacit.protocol.codec import combined
 from tacit.protocol.effects import MeanPublished
 from tacit.protocol.messages import COORDINATOR, Closing, Done, Feedback, Key, Masked, Opening, Reason, Stop
-from tacit.runtime.transcript import TranscriptWriter, line_of
+from tacit.runtime.transcript import TranscriptWriter, line_of, own_frame
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +23,14 @@ def other():
 
 
 @pytest.fixture(scope="module")
-def game():
-    return stage(hides="step:2", quorum=2)
+def games():
+    kept = {"keepers": 2, "quorum": 2, "absent": 2}
+    return {"series": stage(hides="step:2", quorum=2), "keepers": stage(**kept)}
+
+
+@pytest.fixture(scope="module")
+def game(games):
+    return games["series"]
 
 
 class File:
@@ -40,23 +46,25 @@ class File:
     def at(self, kind, slot, sender=COORDINATOR):
         """Return the line's number and the message there."""
         for k, line in enumerate(self.lines[1:], start=1):
-            message = self.codec.open(base64.b64decode(line["frame"]))
+            message = own_frame(self.codec, base64.b64decode(line["frame"]))
             if isinstance(message.body, kind) and message.sender == sender and line.get("round") == slot:
                 return k, message
         raise AssertionError("there is no such line")
 
     def sealed(self, sender, body):
         """Return the line of a message that its sender signs."""
-        return line_of(self.game.session, self.codec.open(self.codec.seal(sender, body, self.sign(sender))))
+        frame = self.codec.seal(sender, body, self.sign(sender))
+        return line_of(self.game.session, own_frame(self.codec, frame))
 
     def sign(self, sender):
         return self.game.keys[sender].sign
 
     def change(self, kind, slot, sender=COORDINATOR, **fields):
-        """Let a sender sign other fields than it did."""
+        """Let a sender sign other fields than it did; a function makes them from what it said."""
         k, message = self.at(kind, slot, sender)
+        fields = {f: v(getattr(message.body, f)) if callable(v) else v for f, v in fields.items()}
         self.lines[k] = self.sealed(sender, msgspec.structs.replace(message.body, **fields))
-        return self.codec.open(base64.b64decode(self.lines[k]["frame"]))
+        return own_frame(self.codec, base64.b64decode(self.lines[k]["frame"]))
 
 
 def changed_sum(file):
@@ -199,6 +207,65 @@ def test_a_forged_signature_has_its_own_name(other, game, tmp_path, capsys):
     forged_signature(file)
     other.main([str(save(tmp_path / "lie.jsonl", file.lines))])
     assert json.loads(capsys.readouterr().out)["findings"] == ["bad-signature", "missing-report"]
+
+
+def conspire(file, masked=(), closing=(), opening=(), feedback=()):
+    """Let all members sign the last round again with one lie, so that everything after it fits."""
+    codec, session, last = file.codec, file.game.session, file.game.session.rounds - 1
+    used = codec.members(file.at(Closing, last)[1].body.used)
+    said = [file.change(Masked, last, i, **dict(masked if i == used[0] else ())) for i in used]
+    fields = {"reports": combined(message.digest for message in said)}
+    if session.series:
+        fields["salts"] = b"".join(message.body.heard for message in said)
+    asked = file.change(Closing, last, **fields | dict(closing))
+    told = [
+        file.change(Opening, last, j, **{"closing": asked.digest} | dict(opening if k == 0 else ()))
+        for k, j in enumerate(session.keeper_numbers)
+    ]
+    basis = combined([asked.digest, *(message.digest for message in told)])
+    file.change(Feedback, last, **{"reports": basis} | dict(feedback))
+
+
+WRONG = bytes(range(32))
+CONSPIRACIES = {
+    "nothing": ({}, set()),
+    "salts": ({"closing": {"salts": WRONG * 2}}, {"wrong-closing"}),
+    "used": ({"closing": {"used": b"\6"}}, {"wrong-closing"}),
+    "heard": ({"closing": {"heard": WRONG}}, {"wrong-closing"}),
+    "reports": ({"closing": {"reports": WRONG}}, {"wrong-closing"}),
+    "answer": ({"opening": {"closing": WRONG}}, {"wrong-closing"}),
+    "keys of a message": ({"masked": {"keys": WRONG}}, {"wrong-keys"}),
+    "keys of a closing": ({"closing": {"keys": WRONG}}, {"wrong-keys"}),
+    "key of a keeper": ({"opening": {"key": WRONG}}, {"wrong-keys"}),
+    "opened number": (
+        {"opening": {"numbers": lambda said: said[:-1] + bytes([said[-1] ^ 64])}},
+        {"wrong-mean"},
+    ),
+    "basis": ({"feedback": {"reports": WRONG}}, {"wrong-reports"}),
+    "few": ({"feedback": {"used": b"\1", "count": 1}}, {"bad-frame", "unfinished"}),
+    "lost with a sum": ({"feedback": {"used": b"\0", "count": 0}}, {"bad-frame", "unfinished"}),
+    "count": ({"feedback": {"count": 3}}, {"bad-frame", "unfinished"}),
+    "too large a sum": (
+        {"feedback": {"numbers": lambda said: b"\x7f" + said[1:]}},
+        {"bad-frame", "unfinished"},
+    ),
+    "salts too short": ({"closing": {"salts": WRONG}}, {"bad-frame", "missing-report"}),
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "lie"),
+    [("series", lie) for lie in CONSPIRACIES]
+    + [("keepers", lie) for lie in CONSPIRACIES if "salts" not in lie],
+)
+def test_a_single_lie_of_a_conspiracy_is_found_by_name(kind, lie, other, games, tmp_path):
+    """Everything else fits, so each check is needed."""
+    file, (changes, names) = File(games[kind], tmp_path), CONSPIRACIES[lie]
+    conspire(file, **changes)
+    path = save(tmp_path / "lie.jsonl", file.lines)
+    found = judged_by_other(other, [path], False)
+    assert found["findings"] == names
+    assert found == judged([path], False)
 
 
 @pytest.mark.parametrize("hides", ["step:2", "window:2", "reading"])
