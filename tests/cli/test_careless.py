@@ -87,7 +87,7 @@ def test_help_has_an_example_and_json_is_there_for_programs(name):
         "compare --graph {} --epsilon 1",
         "series simulate --agents 2 --slots 2 --readings {}",
         "audit {}",
-        "figure graph --graph {} --table",
+        "figure trajectories --graph {} --table",
         "keys sign {} --out new",
         "keys install {} --keys folder",
         "keys revoke alice --authority {} --out new",

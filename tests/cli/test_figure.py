@@ -9,30 +9,14 @@ import pytest
 FIGURES = {
     "tradeoff": ("--agents", 5, "--decay", "0.4,0.7"),
     "radius": ("--agents", "5,50", "--epsilon", "0.1,1"),
-    "smoothness": ("--agents", 50),
     "trajectories": ("--agents", 4, "--rounds", 3),
-    "chebyshev": ("--agents", "5,50", "--failure-probability", "0.5,0.05"),
-    "graph": ("--graph", "ring:5", "--rounds", 3),
     "belief": ("--agents", 4, "--rounds", 3),
-    "convergence": ("--graph", "ring:5", "--graph", "path:3", "--rounds", 3, "--runs", 20),
-    "loss": ("--distance", "8,16", "--sessions", 2000, "--rounds", 3),
-    "series": ("--slots", "4,16,96"),
-    "bounds": ("--mixing", "0.1,0.5,0.9"),
-    "tail": ("--agents", 2, "--rounds", 2, "--failure-probability", "0.1,1e-9"),
 }
 COLUMNS = {
     "tradeoff": {"decay", "epsilon", "radius", "chebyshev_radius"},
     "radius": {"agents", "epsilon", "radius", "one_shot", "chebyshev_radius"},
-    "smoothness": {"mixing", "deviation", "radius_50_agents"},
     "trajectories": {"round", "deviation", "spread", "radius_0.5", "radius_0.05"},
-    "chebyshev": {"agents", "failure_probability", "radius", "chebyshev_radius"},
-    "graph": {"round", "lowest", "highest"},
     "belief": {"round", "mean", "low", "high", "learned", "promised", "epsilon"},
-    "convergence": {"graph", "round", "rate", "exact", "measured"},
-    "loss": {"distance", "promised", "at_least_as_declared", "at_least_redraw"},
-    "series": {"slots", "square_root", "tree", "pure_tree", "independent"},
-    "bounds": {"mixing", "fading", "linear_estimate", "one_shot"},
-    "tail": {"failure_probability", "constant", "fading", "one_shot"},
 }
 
 
@@ -137,9 +121,6 @@ def test_trajectories_on_a_graph(answer):
         (("radius", "--table", "--agents", "0"), "0 is not a whole number"),
         (("trajectories", "--table", "--values", "nowhere"), "nowhere: No such file"),
         (("trajectories", "--table", "--epsilon", 0), "epsilon must be a positive number"),
-        (("chebyshev", "--table", "--failure-probability", "2"), "must be in (0, 1)"),
-        (("graph", "--table", "--graph", "nowhere"), "nowhere"),
-        (("graph", "--graph", "ring:5", "--rounds", 3, "--after", "4"), "--after"),
         (("belief", "--table", "--agents", 3, "--agent", 3), "agent must be a number from 0 to 2"),
         (("belief", "--table", "--agents", 3, "--level", 2), "a level must be in (0, 1)"),
         (("belief", "--table", "--agents", 3, "--range", "1"), "--range must be two numbers LO,HI"),
@@ -148,9 +129,6 @@ def test_trajectories_on_a_graph(answer):
         (("belief", "--table", "--agents", 3, "--compromised", "1"), "leave them out"),
         (("belief", "--table", "--agents", 3, "--adversary", "conspirators"), "no keepers"),
         (("belief", "--table", "--graph", "ring:5", "--keepers", 2), "keepers need a server"),
-        (("convergence", "--table", "--graph", "ring:300"), "at most 200 agents"),
-        (("loss", "--table", "--distance", "0"), "must be a positive number"),
-        (("loss", "--table", "--broken", "nothing"), "nothing"),
     ],
 )
 def test_mistakes(run, words, sentence):
@@ -195,16 +173,6 @@ def test_the_choice_of_adversaries_is_the_librarys():
     assert figure_sessions.ADVERSARIES == ADVERSARIES
 
 
-def test_a_proved_loss_is_shown_rounded_down(run, answer):
-    words = ("figure", "loss", *FIGURES["loss"])
-    found = answer(*words)["table"]
-    rows = [line.split() for line in run(*words, "--table").output.splitlines()[1:]]
-    for place, row in enumerate(rows):
-        assert float(row[1]) >= found["promised"][place]
-        assert 0 < float(row[2]) <= found["at_least_as_declared"][place]
-        assert float(row[2]) == pytest.approx(found["at_least_as_declared"][place], rel=1e-5)
-
-
 def test_widths_are_the_librarys():
     from tacit.cli import drawing
     from tacit.plots import sheets
@@ -214,11 +182,11 @@ def test_widths_are_the_librarys():
 
 def test_a_figure_has_the_width_asked_for(run, tmp_path):
     for width, points in (("one-column", 252), ("two-columns", 515.52), ("4.5", 324)):
-        run("figure", "bounds", *FIGURES["bounds"], "--width", width, "--out", "a.svg", "--force")
+        run("figure", "radius", *FIGURES["radius"], "--width", width, "--out", "a.svg", "--force")
         svg = ElementTree.parse(tmp_path / "a.svg").getroot()
         assert float(svg.get("width").removesuffix("pt")) == pytest.approx(points)
     for wrong in ("three-columns", "0.5", "-1"):
-        text = run("figure", "bounds", "--width", wrong, "--out", "b.svg", code=2).output
+        text = run("figure", "radius", "--width", wrong, "--out", "b.svg", code=2).output
         assert "Traceback" not in text
         assert not (tmp_path / "b.svg").exists()
 

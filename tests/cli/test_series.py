@@ -84,11 +84,3 @@ def test_audit_passes_and_alarms(run):
 )
 def test_what_is_refused(run, words, sentence):
     assert sentence in " ".join(run(*words, code=2).output.split())
-
-
-def test_figure(run, answer, tmp_path):
-    run("figure", "series", "--out", "series.svg")
-    assert (tmp_path / "series.svg").stat().st_size > 5000
-    table = answer("figure", "series", "--slots", "96,35040")["table"]
-    assert table["square_root"] == pytest.approx([0.0212782, 0.0371531], rel=1e-5)
-    assert table["independent"] == pytest.approx([0.0827865, 1.5816331], rel=1e-5)

@@ -62,9 +62,9 @@ def test_every_verb_on_a_graph_takes_weights(answer, run):
     )
     assert true["graph"] == pytest.approx(true["server"])
     assert plain["graph"] > 2 * plain["server"]
-    figure = ("figure", "convergence", "--graph", "star:9", "--rounds", 2, "--runs", 5)
-    rates = [answer(*figure, "--weights", name)["table"]["rate"][0] for name in ("closed", "metropolis")]
-    assert rates[0] < rates[1]
+    figure = ("figure", "trajectories", "--graph", "star:9", "--rounds", 9)
+    left = [answer(*figure, "--weights", name)["table"]["spread"][-1] for name in ("closed", "metropolis")]
+    assert left[0] < left[1]
 
 
 def test_weights_that_a_verb_does_not_have_are_refused(run, tmp_path):

@@ -136,13 +136,11 @@ def write_figure(figure: Figure, path: Path) -> None:
 
 
 def _print_columns(table: dict[str, Any]) -> None:
-    """Print columns: upper bounds rounded up, lower bounds down."""
+    """Print columns, with upper bounds rounded up."""
 
     def cell(name: str, value: Any) -> str:
         if isinstance(value, str):
             return value
-        if name.startswith("at_least"):
-            return up(-float(value)).removeprefix("-")
         return up(float(value)) if name.startswith(_PROMISES) else near(float(value))
 
     rows = zip(*([cell(name, value) for value in column] for name, column in table.items()), strict=True)
