@@ -35,12 +35,10 @@ from tacit.protocol.effects import (
 )
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.machine import Machine
-from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.peer import PeerMachine
-from tacit.protocol.private_state import Budget, PrivateMachine
+from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Erasing, Keyed, Record
 from tacit.protocol.roster import COORDINATOR
-from tacit.protocol.series_agent import SeriesAgentMachine
 from tacit.protocol.session import Session
 from tacit.protocol.tables import AgentPhase, CoordinatorPhase, KeeperPhase, PeerPhase
 
@@ -140,7 +138,7 @@ class Harness:
             return CoordinatorMachine.resume(session, records, sign=sign)
         if session.keepers:
             return self._made_with_keepers(number, records)
-        kind: type[PrivateMachine] = AgentMachine if session.edges is None else PeerMachine
+        kind = AgentMachine if session.edges is None else PeerMachine
         budget = self.budget(number)
         if records:
             return kind.resume(session, number, records, sign=sign, budget=budget)
@@ -155,15 +153,10 @@ class Harness:
         private = self.ephemeral.get(number)
         if number in session.keeper_numbers:
             return KeeperMachine.resume(session, number, records, sign=sign, private=private)
-        if session.series is not None:
-            reader, allowed = SeriesAgentMachine, self.budget(number)
-            if records:
-                return reader.resume(session, number, records, sign=sign, budget=allowed, private=private)
-            return reader(session, number, sign=sign, budget=allowed, private=private)
-        kind, budget, value = MaskedAgentMachine, self.budget(number), self.values[number]
+        budget, value = self.budget(number), self.values[number] if session.series is None else None
         if records:
-            return kind.resume(session, number, records, sign=sign, budget=budget, private=private)
-        return kind(session, number, value, sign=sign, budget=budget, private=private)
+            return AgentMachine.resume(session, number, records, sign=sign, budget=budget, private=private)
+        return AgentMachine(session, number, value, sign=sign, budget=budget, private=private)
 
     def stop(self, number: int) -> None:
         """Kill a node: only its ledger is left."""
@@ -187,10 +180,10 @@ class Harness:
             raise StateError(f"node {number} is down.")
         return machine
 
-    def private_machine(self, number: int) -> PrivateMachine:
+    def private_machine(self, number: int) -> AgentMachine | PeerMachine:
         """Return a running agent or peer."""
         machine = self.machine(number)
-        assert isinstance(machine, PrivateMachine)
+        assert isinstance(machine, AgentMachine | PeerMachine)
         return machine
 
     # ---- what drives them -----------------------------------------------------------------------------
@@ -203,12 +196,10 @@ class Harness:
         try:
             self._process(number, event)
             machine = self.machines[number]
-            while (
-                isinstance(machine, PrivateMachine | KeeperMachine) and (u := machine.wants_noise) is not None
-            ):
+            while (u := getattr(machine, "wants_noise", None)) is not None:
                 drawer = number % self.session.n if self.session.keepers else number
                 self._process(number, NoiseReady(u, self.noise.draw(drawer, u)))
-            if isinstance(machine, SeriesAgentMachine) and (slot := machine.wants_reading) is not None:
+            if isinstance(machine, AgentMachine) and (slot := machine.wants_reading) is not None:
                 self._process(number, ReadingReady(slot, self.values[number](slot), self._salt(number, slot)))
         except (Crashed, SaveFailed):
             self.stop(number)

@@ -16,7 +16,8 @@ from tacit.protocol.records import Closed, Disclosed, Keyed, Shut, Spoke
 
 NOT_STATE = {"session", "codec", "refused", "_codec", "_sign", "_agent", "_losses", "_records", "_messages"}
 SAID = Spoke | Closed | Disclosed | Shut | Keyed
-NOT_STATE |= {"keyring", "_notices", "budget", "private", "_timers", "_pace", "_sum"}
+NOT_STATE |= {"keyring", "_notices", "budget", "private", "_timers", "_pace", "_sum", "_cover", "_turns"}
+NOT_STATE |= {"_session", "_private", "_chain", "_series", "_filter", "_decoder", "first"}
 
 
 def draws_for(session, seed=1):
@@ -136,6 +137,8 @@ def everything(machine):
         found["keys"] = dict(machine.keyring.frames), machine.keyring.erased
     if hasattr(machine, "_pace"):
         found["missing"] = machine._pace.missing()
+    if hasattr(machine, "_turns"):
+        found["turns"] = {k: copy.deepcopy(v) for k, v in vars(machine._turns).items() if k not in NOT_STATE}
     if hasattr(machine, "private"):
         found["private"] = {
             k: v.tolist() if isinstance(v, np.ndarray) else copy.deepcopy(v)

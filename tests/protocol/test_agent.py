@@ -282,7 +282,7 @@ def test_what_is_kept_is_bounded(alone):
     frames = [alone.feedback(t) for t in range(100)]
     for frame in frames[1:]:
         alone(Heard(frame))
-    assert len(alone.agent._kept) == AHEAD - 1
+    assert len(alone.agent.chain.kept) == AHEAD - 1
     assert alone.agent.update == 0
     alone(Heard(frames[0]))
     assert alone.agent.update == AHEAD
@@ -411,8 +411,9 @@ def test_nothing_private_is_shown(alone):
     alone(Start())
     assert "0.25" not in repr(alone.agent) + repr(alone.agent.private) + repr(alone.records)
     assert repr(NoiseReady(3, 123456)) == "NoiseReady(update=3)"
-    assert alone.agent.value() == 0.25
-    assert Alone(known_session(2, 2, components=2), value=[0.25, 1]).agent.value().tolist() == [0.25, 1.0]
+    assert alone.agent.private.value() == 0.25
+    two = Alone(known_session(2, 2, components=2), value=[0.25, 1]).agent
+    assert two.private.value().tolist() == [0.25, 1.0]
 
 
 # ---- a coordinator that lies --------------------------------------------------------------------------

@@ -8,11 +8,12 @@ from tests.doubles.sessions import known_ephemeral
 
 from tacit.errors import LedgerError, ParameterError
 from tacit.mechanism.whole import cut, nearest, nearest_shift
-from tacit.protocol.agent import AgentMachine
+from tacit.protocol.agent import AgentMachine, chosen_parts
 from tacit.protocol.codec import Codec, as_numbers, combined, digest
+from tacit.protocol.cover import KeeperMasks, OwnNoise
 from tacit.protocol.effects import Equivocated, Halt, Heard, Nonsense, Send, Start, Step, Stopped, Waiting
 from tacit.protocol.keeper import KeeperMachine
-from tacit.protocol.masked_agent import MaskedAgentMachine
+from tacit.protocol.keyring import Keyring
 from tacit.protocol.masks import centred, mask, packed, total
 from tacit.protocol.messages import (
     COORDINATOR,
@@ -367,10 +368,10 @@ def test_an_agent_put_back_and_fed_another_history_masks_anew(play):
     codec, found = Codec(about), []
     for heard in (b"a" * 32, b"b" * 32):
         sign = known_key(0).sign
-        agent = MaskedAgentMachine.resume(
+        agent = AgentMachine.resume(
             about, 0, records[:before], sign=sign, budget=Budget(1e9), private=known_ephemeral(0)
         )
-        agent._heard = heard
+        agent.chain.applied.append(heard)
         agent._speak(None)
         found.append(codec.open(agent.private.said).body.numbers)
     (difference,) = centred(total([found[0]], about.mask_bytes, minus=[found[1]]), about.mask_bytes)
@@ -519,8 +520,17 @@ def vars_of(about):
 
 
 def test_an_agent_that_would_add_neither_masks_nor_noise_is_not_made():
+    sign = known_key(0).sign
+    masked, plain = Codec(session()), Codec(known_session(3))
+    assert (chosen_parts(masked.session).cover, chosen_parts(plain.session).cover) == (KeeperMasks, OwnNoise)
     with pytest.raises(ParameterError, match="its agents are masked"):
-        AgentMachine(session(), 0, 0.5, sign=known_key(0).sign, budget=Budget(1e9))
+        OwnNoise(masked, 0, sign, Keyring(masked, 0))
+    with pytest.raises(ParameterError, match="its agents add their own noise"):
+        KeeperMasks(plain, 0, sign, Keyring(plain, 0))
+    with pytest.raises(LedgerError, match="ephemeral key"):
+        AgentMachine(masked.session, 0, 0.5, sign=sign, budget=Budget(1e9))
+    with pytest.raises(ParameterError, match="no such key"):
+        AgentMachine(plain.session, 0, 0.5, sign=sign, budget=Budget(1e9), private=known_ephemeral(0))
 
 
 def test_masked_numbers_have_room_for_every_honest_sum_and_40_bits_more():

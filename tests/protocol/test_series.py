@@ -19,6 +19,7 @@ from tests.doubles import (
 
 from tacit.errors import FileError, LedgerError, ParameterError, StateError
 from tacit.mechanism.series import published
+from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec, combined
 from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import (
@@ -59,7 +60,6 @@ from tacit.protocol.records import (
     encode_record,
 )
 from tacit.protocol.roster import Member
-from tacit.protocol.series_agent import SeriesAgentMachine
 from tacit.protocol.session import Deadlines, Session
 from tacit.protocol.tables import AgentPhase, KeeperPhase
 from tacit.theory.series import Hides, loss_with
@@ -218,7 +218,7 @@ def test_a_lossy_network_loses_messages_and_nothing_else():
 
 
 def agent_of(session, number=0, **more):
-    made = SeriesAgentMachine(
+    made = AgentMachine(
         session,
         number,
         sign=known_key(number).sign,
@@ -248,7 +248,7 @@ def plain(session, step, number=0):
     (record,) = [r for r in step.records if isinstance(r, Spoke)]
     message = Codec(session).open(record.frame)
     body = message.body
-    mine = SeriesAgentMachine(
+    mine = AgentMachine(
         session, number, sign=known_key(number).sign, budget=Budget(10.0), private=known_ephemeral(number)
     )
     masks = []
@@ -290,7 +290,7 @@ def test_a_restarted_agent_repeats_the_same_bytes_and_goes_on_with_its_filter():
         step = read(agent, value)
         records += step.records
         said[t] = plain(session, step)
-    again = SeriesAgentMachine.resume(
+    again = AgentMachine.resume(
         session, 0, records, sign=known_key(0).sign, budget=Budget(10.0), private=known_ephemeral(0)
     )
     step = again.handle(Start())
@@ -304,9 +304,7 @@ def test_a_restarted_agent_repeats_the_same_bytes_and_goes_on_with_its_filter():
 
 
 def _records_of_start(session):
-    made = SeriesAgentMachine(
-        session, 0, sign=known_key(0).sign, budget=Budget(10.0), private=known_ephemeral(0)
-    )
+    made = AgentMachine(session, 0, sign=known_key(0).sign, budget=Budget(10.0), private=known_ephemeral(0))
     records = list(made.handle(Start()).records)
     for j in session.keeper_numbers:
         keeper = KeeperMachine(session, j, sign=known_key(j).sign, private=known_ephemeral(j))
@@ -328,7 +326,7 @@ def test_missed_slots_and_failed_readings_hold_and_a_late_agent_starts_from_the_
     assert plain(session, read(agent, 1.0)) == reference.read(1.0)[0]
     at(agent, 9)
     assert plain(session, read(agent, None)) == reference.read(None)[0]  # no reading: it holds
-    assert list(agent._digests) == [4, 8, 9]
+    assert list(agent.private.digests) == [4, 8, 9]
 
 
 def test_readings_are_clamped_before_anything_else():
@@ -354,7 +352,7 @@ def test_what_an_agent_says_does_not_depend_on_what_it_hears():
             found.append(plain(session, read(agent, value)))
             frame = feedback(session, t, used, before, 12345 if used else 0)
             agent.handle(Heard(frame))
-            assert agent.slots_heard == t + 1
+            assert agent.update == t + 1
             before = Codec(session).open(frame).digest
         said.append(found)
     assert said[0] == said[1] == said[2]
@@ -402,7 +400,7 @@ def test_an_agent_named_without_having_spoken_stops():
     step = agent.handle(Heard(feedback(session, 0, (0, 1), bytes(32), 7)))
     assert agent.phase is AgentPhase.STOPPED
     assert agent.disputed == 0
-    assert [type(r) for r in step.records] == [Erasing, Evidence]
+    assert [type(r) for r in step.records] == [Evidence, Erasing]
 
 
 def test_feedback_that_contradicts_is_kept_as_evidence():
@@ -414,15 +412,15 @@ def test_feedback_that_contradicts_is_kept_as_evidence():
     assert [type(r) for r in step.records] == [Evidence]
     forked = agent.handle(Heard(feedback(session, 1, (1,), b"x" * 32, 8)))
     assert [type(r) for r in forked.records] == [Evidence]
-    assert agent.slots_heard == 1
+    assert agent.update == 1
 
 
 def test_an_agent_without_the_budget_or_the_records_is_refused():
     session = known_series(2, 4, keepers=1)
     with pytest.raises(StateError, match="cap"):
-        SeriesAgentMachine(session, 0, sign=known_key(0).sign, budget=Budget(0.5), private=known_ephemeral(0))
+        AgentMachine(session, 0, sign=known_key(0).sign, budget=Budget(0.5), private=known_ephemeral(0))
     with pytest.raises(StateError, match="how it began"):
-        SeriesAgentMachine.resume(
+        AgentMachine.resume(
             session, 0, [Sampled(0, 1.0)], sign=known_key(0).sign, budget=Budget(9.0), private=None
         )
 
@@ -458,7 +456,7 @@ class Kept:
         )
         self.records += self.keeper.handle(Start()).records
         for i in range(session.n):
-            agent = SeriesAgentMachine(
+            agent = AgentMachine(
                 session, i, sign=known_key(i).sign, budget=Budget(9.0), private=known_ephemeral(i)
             )
             self.records += self.keeper.handle(Heard(agent.keyring.frames[i])).records

@@ -13,13 +13,13 @@ import pytest
 from tests.doubles import known_ephemeral, known_key, known_series
 
 from tacit.mechanism.series import Independent, SeriesAgent
+from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec
 from tacit.protocol.effects import Heard, ReadingReady, SlotMissed, Start, Tick
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masks import mask, total
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Sampled, Spoke
-from tacit.protocol.series_agent import SeriesAgentMachine
 from tacit.theory.series import design_series, epsilon_of
 
 READ, FAIL, DOWN, BACK = "read", "fails", "down", "back"
@@ -31,10 +31,10 @@ HIGH = 10.0
 def machine_of(session, records=None):
     rest = {"sign": known_key(0).sign, "budget": Budget(10.0), "private": known_ephemeral(0)}
     if records is not None:
-        machine = SeriesAgentMachine.resume(session, 0, records, **rest)
+        machine = AgentMachine.resume(session, 0, records, **rest)
         machine.handle(Start())
         return machine, records
-    machine = SeriesAgentMachine(session, 0, **rest)
+    machine = AgentMachine(session, 0, **rest)
     records = list(machine.handle(Start()).records)
     for j in session.keeper_numbers:
         keeper = KeeperMachine(session, j, sign=known_key(j).sign, private=known_ephemeral(j))
@@ -178,5 +178,5 @@ def test_a_slot_without_a_reading_is_silent_and_told(hides):
     assert not step.messages
     assert not [r for r in step.records if isinstance(r, Sampled | Spoke)]
     assert [n for n in step.notices if isinstance(n, SlotMissed)] == [SlotMissed(0, unread=True)]
-    assert machine.spent_here == 0  # nothing was sent, so nothing is spent
+    assert machine.private.spent_here == 0  # nothing was sent, so nothing is spent
     assert machine.wants_reading is None  # and the slot is not read in a loop

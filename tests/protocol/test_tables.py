@@ -11,9 +11,7 @@ from tacit.protocol.agent import AgentMachine
 from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Start
 from tacit.protocol.keeper import KeeperMachine
-from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.peer import PeerMachine
-from tacit.protocol.series_agent import SeriesAgentMachine
 from tacit.protocol.tables import (
     AgentPhase,
     CoordinatorPhase,
@@ -31,8 +29,6 @@ MACHINES = [
     (CoordinatorMachine, CoordinatorPhase),
     (PeerMachine, PeerPhase),
     (KeeperMachine, KeeperPhase),
-    (MaskedAgentMachine, AgentPhase),
-    (SeriesAgentMachine, [p for p in AgentPhase if p.value in ("idle", "waiting", "finished", "stopped")]),
 ]
 P = AgentPhase
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "protocol.md"

@@ -88,8 +88,8 @@ def test_results_and_verdicts_say_what_the_deviation_covers(tmp_path):
         last = means(harness, 0)[-1]
         agent = harness.machines[0]
         mine = SeriesResult(
-            "a", True, SLOTS, agent.sent, last.mean, last.deviation, last.count, session.n, agent.incomplete,
-            1.0, 1e-6, 1.0, 2.0, {},
+            "a", True, SLOTS, len(agent.private.digests), last.mean, last.deviation, last.count, session.n,
+            agent.incomplete, 1.0, 1e-6, 1.0, 2.0, {},
         )  # fmt: skip
         used = tuple(("a",) * one.count for one in means(harness, 0))
         public = CoordinatorResult(

@@ -1,6 +1,6 @@
 """Sessions with keepers: the error of real machines with real noise is the promised one.
 
-`Harness` drives the very machines of the runtime: `MaskedAgentMachine`, `KeeperMachine` and
+`Harness` drives the very machines of the runtime: `AgentMachine`, `KeeperMachine` and
 `CoordinatorMachine`, over signed frames. What conspirators learn: tests/runtime/test_conspirators.py.
 """
 
@@ -11,10 +11,10 @@ from tests.doubles import Harness, known_session
 
 from tacit import analyze
 from tacit.noise.safe import SafeNoise
+from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec
 from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.keeper import KeeperMachine
-from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.records import Closed
 from tacit.protocol.session import Deadlines
 
@@ -35,7 +35,7 @@ def played(session, values):
     harness = Harness(session, values, RealNoise(session))
     harness.start()
     used = [type(harness.machine(number)) for number in harness.numbers]
-    assert used == [CoordinatorMachine, *[MaskedAgentMachine] * 3, *[KeeperMachine] * 2]
+    assert used == [CoordinatorMachine, *[AgentMachine] * 3, *[KeeperMachine] * 2]
     assert harness.run(Harness.finished)
     return harness
 

@@ -3,13 +3,13 @@
 - `session`: what all agree on, and its id. `canonical`: the bytes that are hashed. `roster`: the members.
 - `messages`, `codec`: the kinds of message, and the only code that reads and writes them.
 - `effects`, `records`: what goes into a machine and what comes out.
-- `agent`, `coordinator`, `peer`: the machines. `machine`: their base class. `private_state`: an agent's state
-  and its rule of one draw and one message per update.
+- `agent`, `coordinator`, `keeper`, `peer`: the machines. `machine`: their base class.
+- `turns`, `private_state`, `filter_state`, `cover`: the parts of an agent. They say when it speaks, what it
+  says and how that moves, with one draw and one message per update, and who hides it. Peers share the last.
 - `pace`, `sums`, `course`: the parts of a coordinator. They say when rounds open and close, how messages are
   added up, and where the session is.
-- `keeper`: the machine of keepers. `opening_order`: which updates it opens. `masks`, `keyring`: their masks
-  and keys. `masked_agent`: an agent with keepers. `series_agent`: one of a series. `ending`: members that
-  leave early.
+- `opening_order`: the part of a keeper, which updates it opens. `masks`, `keyring`: masks and keys.
+  `ending`: a member that leaves early.
 - `tables`: how transitions are written, at the end of each machine. `diagrams`: the diagrams of the docs.
 
 Nothing here uses a clock, a random source, a disk or a network: events bring all of it.

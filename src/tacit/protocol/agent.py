@@ -1,140 +1,323 @@
 """An agent of the client-server mechanism (section 3 of the paper).
 
-It sends its message when the coordinator has opened its round, and makes one update for the feedback of every
-round, in order. So its updates are the session's rounds. An agent that was disconnected requests the feedback
-it missed and catches up without sending, which costs nothing. No matter what the coordinator does, the
-agent's loss is that of the messages it made, and stays within the cap.
+It sends its message when its turn has come, and makes one update for the feedback of every round, in order.
+So its updates are the session's rounds. An agent that was disconnected requests the feedback it missed and
+catches up without sending, which costs nothing. No matter what the coordinator does, the agent's loss is that
+of the messages it made, and stays within the cap.
+
+Three parts are chosen from the session (`chosen_parts`). Its turns say when it speaks: in rounds, or by the
+clock of a series (`turns`). Its private state says what it says, and moves: by mixing (`private_state`), or
+not at all, with a filter (`filter_state`). Its cover hides that: with noise of its own, or with masks of
+keepers (`cover`).
+
+If noise is drawn once and keepers add it, there is only one exchange. From then on the agent moves towards
+its feedback without further messages.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, cast
+from collections.abc import Iterable
+from typing import Any, ClassVar, NamedTuple, Self, cast, final
 
-from tacit.errors import ParameterError
+import numpy as np
+
+from tacit.errors import ParameterError, StateError
 from tacit.protocol.codec import Sign, digest
+from tacit.protocol.cover import Cover, KeeperMasks, OwnNoise
 from tacit.protocol.effects import (
     Behind,
     DisputeFound,
     Finished,
     Forgotten,
+    MeanPublished,
+    NoiseReady,
+    ReadingReady,
     Refused,
     Send,
-    Updated,
+    SlotMissed,
+    Spoken,
+    Stopped,
+    Tick,
     Waiting,
-    Weighed,
 )
-from tacit.protocol.ending import LeavingMember
-from tacit.protocol.influence import Influence
-from tacit.protocol.machine import AHEAD, BATCH, TELL_FIRST, TELL_IN_ROUND, Machine
+from tacit.protocol.filter_state import FilterState
+from tacit.protocol.keyring import Keyring
+from tacit.protocol.machine import AHEAD, TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.messages import (
     COORDINATOR,
-    NOTHING_HEARD,
+    DIGEST_BYTES,
     Ask,
-    Body,
     Done,
     Feedback,
+    Key,
     Message,
-    Present,
     Reason,
     Refusal,
     Stop,
 )
-from tacit.protocol.private_state import PrivateMachine, PrivateState
-from tacit.protocol.records import Evidence, Moved, Record
+from tacit.protocol.private_state import Budget, MixingState, PrivateState, as_draw, require_began
+from tacit.protocol.records import (
+    Ended,
+    Erasing,
+    Evidence,
+    Keyed,
+    Moved,
+    Record,
+    Sampled,
+    Silenced,
+    Spoke,
+)
 from tacit.protocol.session import Session
 from tacit.protocol.tables import AgentPhase as P
 from tacit.protocol.tables import On, Short, Table, short
-from tacit.theory.targets import weights
+from tacit.protocol.turns import FeedbackChain, RoundTurns, Said, SlotTurns, Turns
+
+_LISTENING = (P.WAITING, P.SPOKEN, P.SILENT)
+_OVER = (P.FINISHED, P.STOPPED, P.DECLINED)
 
 
-class AgentMachine(PrivateMachine, LeavingMember):
+class AgentParts(NamedTuple):
+    """What differs between the agents of different sessions."""
+
+    cover: type[Cover]
+    state: type[MixingState | FilterState]
+    turns: type[Turns]
+
+
+def chosen_parts(session: Session) -> AgentParts:
+    """Return the parts of a session's agents. Nothing else distinguishes them."""
+    if session.series is not None:
+        return AgentParts(KeeperMasks, FilterState, SlotTurns)
+    return AgentParts(KeeperMasks if session.keepers else OwnNoise, MixingState, RoundTurns)
+
+
+@final
+class AgentMachine(Machine):
     """One agent of a session with a coordinator; holds its private state.
 
-    Its parameters are those of `PrivateMachine`.
+    Parameters
+    ----------
+    session : Session
+        What all agreed on.
+    number : int
+        Which agent of the roster this is.
+    value : number or vector
+        θ(0), private. None in a series, whose agents take readings.
+    sign : callable
+        Signs with the agent's own key.
+    budget : Budget
+        What the owner allows.
+    private : bytes, optional
+        Its ephemeral X25519 key, which must be on the disk already. None without keepers, or if it was
+        erased.
+
+    Attributes
+    ----------
+    private : PrivateState
+        What it says and what that costs.
+    chain : FeedbackChain
+        What it has heard.
+    keyring : Keyring
+        The first key of itself and of each keeper; empty without keepers.
     """
 
-    _audience = COORDINATOR
-    _masks: ClassVar[bool] = False  # whether messages are masked; they carry no noise then
+    private: PrivateState
+    _turns: Turns
 
-    def _set_up(self, session: Session, number: int, sign: Sign, private: PrivateState) -> None:
+    def __init__(
+        self,
+        session: Session,
+        number: int,
+        value: Any = None,
+        *,
+        sign: Sign,
+        budget: Budget,
+        private: bytes | None = None,
+    ) -> None:
+        parts = self._set_up(session, number, sign)
+        self.private = parts.state(self.codec, number, budget, self._cover, value)
+        self._turns = parts.turns(session, number, self.private, self.chain, self._cover)
+        self._unsaved.extend(self.private.first)
+        self._unlock(private)
+
+    @classmethod
+    def resume(
+        cls,
+        session: Session,
+        number: int,
+        records: Iterable[Record],
+        *,
+        sign: Sign,
+        budget: Budget,
+        private: bytes | None = None,
+    ) -> Self:
+        """Rebuild it from its records.
+
+        `budget.spent` is the loss before this session; the records say what was spent in it.
+        """
+        agent = cls.__new__(cls)
+        parts = agent._set_up(session, number, sign)
+        began, rest = require_began(agent.codec, number, records)
+        agent.private = parts.state(agent.codec, number, budget, agent._cover, began=began)
+        agent._turns = parts.turns(session, number, agent.private, agent.chain, agent._cover)
+        agent._begun = True
+        for record in rest:
+            agent._replay(record)
+        agent._unlock(private)
+        return agent
+
+    def _set_up(self, session: Session, number: int, sign: Sign) -> AgentParts:
         if session.coordinator is None:
             raise ParameterError(f"session {session.name} has no coordinator: its agents are peers.")
-        if session.keepers and not self._masks:
-            raise ParameterError(f"session {session.name} has keepers: its agents are masked.")
-        super()._set_up(session, number, sign, private)
-        self._open = -1  # the newest round known to be open
-        self._asked = -BATCH  # the round from which feedback was asked for last
-        self._kept: dict[int, Message] = {}  # feedback from the own round on, at most AHEAD
-        self._influence = Influence.of(session, number)
-        self._newest: bytes | None = None  # the feedback that this agent has moved by last
-        self._applied: list[bytes] = []  # digests of the feedback of all rounds before
-        self._heard = NOTHING_HEARD  # the last of them
-        self._claim: Message | None = None  # the newest feedback that names a message not made here
-        self.disputed: int | None = None
-        """The round whose feedback names a message that this agent did not make, if there is one."""
+        session.require_agent(number)
+        super().__init__(session, number, sign)
+        self.chain, self.keyring = FeedbackChain(), Keyring(self.codec, number)
+        self._begun = self._stopped = False
+        self._parting: bytes | None = None  # what it has signed, once it has left
+        parts = chosen_parts(session)
+        self._cover = parts.cover(self.codec, number, sign, self.keyring)
+        return parts
+
+    def _unlock(self, private: bytes | None) -> None:
+        if not self._stopped and not self._ended:
+            self.private.require_affordable()
+        if (keyed := self._cover.unlock(private)) is not None:
+            # Recorded before it is sent. Without the record the driver makes a new key after a crash, which
+            # all members that know the first one would refuse.
+            self._unsaved.append(keyed)
 
     def _replay(self, record: Record) -> None:
-        super()._replay(record)
-        if isinstance(record, Moved):
-            feedback = self.codec.read(record.heard[0], own=True)
-            assert isinstance(feedback, Message)
-            assert isinstance(feedback.body, Feedback)
-            self._newest = feedback.frame
-            self._apply(feedback.digest, feedback.body.used, feedback.body.count)
-        elif isinstance(record, Evidence) and record.first_digest == digest(record.second):
-            # A dispute. It stays in force after a restart, which cannot tell who else used the key.
-            self.disputed, self._stopped = record.round, True
+        self.private.replay(record)
+        match record:
+            case Moved() if record.heard:
+                message = self.codec.own(record.heard[0])
+                body = cast(Feedback, message.body)
+                self.private.feedback, self.chain.newest = message.numbers, message.frame
+                self._apply(message.digest, body.used, body.count)
+            case Keyed():
+                self.keyring.replay(record)
+            case Erasing():
+                self.keyring.erase()
+            case Evidence():
+                self._evidence[record.sender, record.round] = record.second
+                if record.first_digest == digest(record.second):
+                    # A dispute. It stays in force after a restart, which cannot tell who else used the key.
+                    self.chain.disputed, self._stopped = record.round, True
+            case Ended():
+                self._ended, self._stopped = True, record.reason is not None
+            case Spoke() | Moved() | Silenced() | Sampled():
+                pass
+            case _:
+                raise StateError("these are not an agent's records.")
+
+    @property
+    def update(self) -> int:
+        """How many updates it has made; in a series, how many slots are over."""
+        return self.private.update
+
+    @property
+    def disputed(self) -> int | None:
+        """The round whose feedback names a message that was not made here."""
+        return self.chain.disputed
+
+    @property
+    def wants_noise(self) -> int | None:
+        """The update a draw is needed for now, if any."""
+        return self.private.update if self.phase is P.DRAWING and not self.private.has_draw else None
+
+    @property
+    def wants_reading(self) -> int | None:
+        """The slot a reading is needed for now, if any."""
+        return self._turns.reading() if self.phase is P.WAITING else None
+
+    def published(self) -> MeanPublished | None:
+        """Return the last slot of a series with its mean, if there is one."""
+        return self._turns.published()
+
+    @property
+    def incomplete(self) -> int:
+        """In how many slots of a series so far an agent was missing."""
+        return self._turns.incomplete()
 
     @property
     def _others(self) -> tuple[int, ...]:
-        return (COORDINATOR,)
+        return (COORDINATOR, *self.session.keeper_numbers)
 
     # ---- what happened? -----------------------------------------------------------------------------
 
+    def _classify_start(self) -> On:
+        if self._stopped:
+            return On.ENDED
+        # Only for a new session. One that has begun goes on: every message is still checked.
+        over = not self._begun and self.private.over_cap and not self.private.budget.partial
+        return On.OVER if over else On.START
+
     def _classify_message(self, message: Message) -> tuple[On, Any]:
+        """Tell what a message means. Feedback is compared with the chain here."""
         if not isinstance(message.body, Feedback):
-            return self._classify_word(message.body)
-        t, u, first = message.body.round, self.private.update, b""
-        known = self._applied[t] if t < u else None
-        if t in self._kept:
-            known, first = self._kept[t].digest, self._kept[t].frame
+            return self._classify_word(message)
+        t = message.body.round
+        known, first = self.chain.known(t)
         if known == message.digest:
             return On.PAST, Refused(Refusal.REPLAY, COORDINATOR)
         if known is not None:
             return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
         # Later feedback cannot be compared yet: `_due` does that when its round comes.
-        if t == u and message.body.before != self._heard:
+        if t == self.private.update and message.body.before != self.chain.heard:
             return On.CONTRADICTED, self._forked(message)
         return On.FEEDBACK, message
 
-    def _classify_word(self, body: Body) -> tuple[On, Any]:
-        match body:
-            case Ask():
-                return (On.FORGOTTEN if body.round < self.private.update else On.ASKED), body.round
-            case Stop():
-                return On.STOP, body
-        return On.REFUSED, Refused(Refusal.NOT_FOR_ME, COORDINATOR)
+    def _classify_word(self, message: Message) -> tuple[On, Any]:
+        match message.body:
+            case Key():
+                return self.keyring.classify(message)
+            case Ask() if message.sender == COORDINATOR:
+                return self._turns.classify(message.body.round), message.body.round
+            case Stop() if message.sender == COORDINATOR:
+                return On.STOP, message.body
+        return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
+
+    def _classify_own(self, message: Message) -> tuple[On, Any]:
+        """Stop if this key has signed something that the ledger does not have."""
+        self.private.require_own(message)
+        # Another process made a key for this session, so it may also have spoken in it.
+        if isinstance(message.body, Key) and self.keyring.digest(self.number) != message.digest:
+            raise self.private.spoken_elsewhere(0)
+        return super()._classify_own(message)
 
     def _forked(self, message: Message) -> Evidence:
         """Return evidence of feedback that continues another history."""
-        return Evidence(COORDINATOR, self.private.update, self._heard, b"", message.frame)
+        return Evidence(COORDINATOR, self.private.update, self.chain.heard, b"", message.frame)
 
     def _due(self) -> On | None:
-        private, here = self.private, self.phase
-        if here is P.DRAWING:
-            return On.READY if private.has_draw else None
-        if here not in (P.WAITING, P.SPOKEN, P.SILENT):
+        if self.phase is P.DRAWING:
+            return On.READY if self.private.has_draw else None
+        if self.phase not in _LISTENING:
             return None
-        if private.update == self.session.rounds:
+        if self.private.update == self.session.rounds:
             return On.LAST
+        if (heard := self._due_by_feedback()) is not None:
+            return heard
+        return self._turns.turn() if self.phase is P.WAITING else None
+
+    def _due_by_feedback(self) -> On | None:
+        """Return what follows from the feedback that is kept."""
+        u = self.private.update
+        if self._moves_alone:
+            return On.MOVE
         # Before any move or turn: the next message must not be made if this key has spoken elsewhere.
         if self._is_misnamed():
             return On.MISNAMED
         # With one-shot noise an update needs the first message, so even a late agent makes that first.
-        if private.update in self._kept and not private.lacks_shadow:
-            before = cast(Feedback, self._kept[private.update].body).before
-            return On.MOVE if before == self._heard else On.FORKED
-        return self._turn() if here is P.WAITING else None
+        if u not in self.chain.kept or self.private.lacks_shadow:
+            return None
+        before = cast(Feedback, self.chain.kept[u].body).before
+        return On.MOVE if before == self.chain.heard else On.FORKED
+
+    @property
+    def _moves_alone(self) -> bool:
+        """Whether all feedback has arrived, but not all updates are made."""
+        return self.session.exchanges <= self.private.update < self.session.rounds
 
     def _is_misnamed(self) -> bool:
         """Whether relevant feedback names a message that this agent did not make.
@@ -143,129 +326,162 @@ class AgentMachine(PrivateMachine, LeavingMember):
         One-shot noise is an exception. It is drawn before that, and must not be drawn if this key may already
         have drawn it elsewhere.
         """
-        if self.private.said is not None:
+        u = self.private.update
+        if u in self.private.digests:
             return False
-        message = self._claim if self.private.lacks_shadow else self._kept.get(self.private.update)
+        message = self.chain.claim if self.private.lacks_shadow else self.chain.kept.get(u)
         if message is None:
             return False
         body = cast(Feedback, message.body)
-        forked = body.round == self.private.update and body.before != self._heard
+        forked = body.round == u and body.before != self.chain.heard
         return self._names_me(body.used) and not forked
 
     def _names_me(self, used: bytes) -> bool:
         return bool(used[self.number // 8] >> self.number % 8 & 1)
 
-    def _turn(self) -> On | None:
-        private = self.private
-        if private.silent:
-            return On.CAPPED
-        # After a restart the message of this update may exist already: the same bytes go out, not new noise.
-        if private.said is not None:
-            return On.SAID
-        # Without a shadow the agent cannot make an update. So it is drawn even if the round is over.
-        if self._open == private.update or (private.lacks_shadow and self._open > private.update):
-            return On.TURN if private.affords_next else On.CAPPED
-        return None
-
-    # ---- what is done -------------------------------------------------------------------------------
+    # ---- speaking -----------------------------------------------------------------------------------
 
     def _enter(self, _: Any) -> None:
-        self._announce()
+        """Tell that this agent is there.
+
+        How it began is saved first (`_unsaved`): `resume` continues from it, and the ledger can reserve the
+        planned loss before others count on this agent.
+        """
+        self._begun = True
+        self._notices.append(self.private.cost())
+        self._send(self._turns.greeting())
+        self._again(fresh=True)
         self._tell_missing(TELL_FIRST)
 
-    def _waiting(self) -> Waiting | None:
-        if self.phase in (P.FINISHED, P.STOPPED, P.DECLINED):
-            return None
-        return Waiting(self.private.update, (COORDINATOR,), 1)
+    def _decline(self, _: Any) -> None:
+        self._notices.append(self.private.beyond_cap())
 
-    def _keep(self, message: Message) -> None:
-        body = message.body
-        assert isinstance(body, Feedback)
-        # The limit bounds memory: the coordinator could sign feedback for every round of the session.
-        if body.round < self.private.update + AHEAD:
-            self._kept[body.round] = message
-        # Without the limit: one-shot noise must not be drawn if any round, however far, names this agent.
-        if self._names_me(body.used) and (body.round > self.private.update or self.private.said is None):
-            self._claim = message
-        self._learn(body.round + 1)
+    def _send(self, said: Iterable[Said]) -> None:
+        for one in said:
+            if isinstance(one, bytes):
+                self._messages.append(Send(COORDINATOR, one))
+            else:
+                self._say(COORDINATOR, one)
 
-    def _opened(self, t: int) -> None:
-        if t == self.private.update:
-            # Unlike `_learn` this may lower `_open`: the coordinator still needs the message of this round.
-            self._open = t
-        else:
-            self._learn(t)
-
-    def _learn(self, t: int) -> None:
-        """Note that round t is open; request the feedback missing up to it."""
-        if t <= self._open:
+    def _take_noise(self, event: NoiseReady) -> None:
+        if not self.private.lacks_draw(event.update):
+            self._refuse(Refused(Refusal.SECOND_DRAW))
             return
-        self._open = t
-        if self._ask_for_missed():
-            self._notices.append(Behind(self.private.update, t))
+        # One draw for several components would give them the same noise, and differences none.
+        if np.size(event.draw) != self.session.components:
+            raise StateError(f"noise must have {self.session.components} components, as the value has.")
+        self.private.draws[event.update] = event.draw if type(event.draw) is int else as_draw(event.draw)
 
-    def _ask_for_missed(self) -> bool:
-        """Request feedback from the own round on, if that is due.
+    def _take_reading(self, event: ReadingReady) -> None:
+        if event.slot != self.wants_reading or len(event.salt) != DIGEST_BYTES:
+            self._refuse(Refused(Refusal.SECOND_DRAW))
+            return
+        sampled = self.private.read(event.slot, event.reading)
+        if sampled is not None:
+            # Recorded even if no message follows: after a restart the filter must not read this slot again.
+            self._records.append(sampled)
+        if sampled is not None and self._cover.ready:
+            self._speak(event.salt)
+        else:
+            self._notices.append(SlotMissed(event.slot, unread=sampled is None))
 
-        One answer brings up to `BATCH` rounds, so no second request is sent before these are used. If an
-        answer is lost, the repeat timer asks again.
+    def _speak(self, salt: bytes | None) -> None:
+        """Make the next message, once, and send it.
+
+        Masks depend on the history, or in a series on a salt.
         """
-        u = self.private.update
-        if not u < self._open or u in self._kept or u < self._asked + BATCH:
-            return False
-        self._asked = u
-        self._say(COORDINATOR, Ask(u))
+        spoke = self.private.speak(self.chain.heard if salt is None else salt)
+        # Saved before it is sent. If it were sent first, a crash in between would lose the draw: a second
+        # message of this update, with new noise, would follow. After `resume` the same bytes are repeated.
+        self._records.append(spoke)
+        self._messages.append(Send(COORDINATOR, spoke.frame))
+        self._notices.append(Spoken(spoke.update, self.private.spent))
         self._again(fresh=True)
-        return True
 
-    def _speak(self, subject: Any) -> None:
-        super()._speak(subject)
+    def _fall_silent(self, _: Any) -> None:
+        if not self.private.silent:
+            record, told = self.private.fall_silent()
+            self._records.append(record)
+            self._notices.append(told)
+        self._say(COORDINATOR, Stop(self.private.update, Reason.CAP))
+        self._again(fresh=True)
+
+    def _say_again(self, _: Any) -> None:
+        self._send(self._turns.position())
         self._again(fresh=True)
 
     def _repeat(self, t: int) -> None:
+        """Repeat the message of the own round, or learn of a later one."""
         if t > self.private.update:
-            self._learn(t)
+            self._opened(t)
         elif self._may_answer(COORDINATOR):
             self._say_again(None)
 
-    def _say_again(self, _: Any, *, fresh: bool = True) -> None:
-        """Send the same bytes again; without any, tell the own position."""
-        private = self.private
-        if private.said is not None:
-            self._messages.append(Send(COORDINATOR, private.said))
-        elif private.update < self._open:
-            self._say(COORDINATOR, Ask(private.update))
-        elif private.silent:
-            self._say(COORDINATOR, Stop(private.update, Reason.CAP))
-        else:
-            self._say(COORDINATOR, Present(private.update))
-        self._again(fresh=fresh)
+    def _repeat_slot(self, t: int) -> None:
+        """Repeat the last message, if it is of this slot."""
+        said = self.private.said
+        right = said is not None and self.private.digests.get(t) == digest(said)
+        if right and said is not None and self._may_answer(COORDINATOR):
+            self._messages.append(Send(COORDINATOR, said))
 
     def _repeat_is_due(self) -> None:
-        if self.phase in (P.WAITING, P.SPOKEN, P.SILENT):
-            self._say_again(None, fresh=False)
-        elif self.phase not in (P.FINISHED, P.STOPPED):
+        if self.phase not in _OVER:
+            self._send(self._turns.repeated(self.phase))
             self._again(fresh=False)
 
+    def _take_key(self, message: Message) -> None:
+        self._records.append(self.keyring.take(message))
+
+    # ---- hearing ------------------------------------------------------------------------------------
+
+    def _keep(self, message: Message) -> None:
+        """Keep feedback of the next round, or of a later one, until its turn."""
+        body = cast(Feedback, message.body)
+        # The limit bounds memory: the coordinator could sign feedback for every round of the session.
+        if body.round < self.private.update + AHEAD:
+            self.chain.kept[body.round] = message
+        # Without the limit: one-shot noise must not be drawn if any round, however far, names this agent.
+        if self._names_me(body.used) and body.round not in self.private.digests:
+            self.chain.claim = message
+        self._follow(self._turns.kept(body.round))
+
+    def _opened(self, t: int) -> None:
+        self._follow(self._turns.opened(t))
+
+    def _follow(self, found: Iterable[Ask | Behind]) -> None:
+        """Ask for missed feedback, and tell the owner."""
+        for one in found:
+            if isinstance(one, Behind):
+                self._notices.append(one)
+                continue
+            self._say(COORDINATOR, one)
+            if self._turns.restarts:
+                self._again(fresh=True)
+
     def _move(self, _: Any) -> None:
-        t = self.private.update
-        message = self._kept.pop(t)
-        body = message.body
-        assert isinstance(body, Feedback)
-        self._records.append(self.private.move(message.numbers, [message.frame], ()))
-        self._newest = message.frame
+        """Apply the feedback of the next round: here it becomes an update."""
+        private, t = self.private, self.private.update
+        if self._moves_alone:
+            # Noise is drawn once: there is one exchange, and all later updates move towards its feedback.
+            assert private.feedback is not None
+            self._records.append(private.move(private.feedback, (), ()))
+            self._notices.append(self._turns.updated(t))
+            return
+        message = self.chain.kept.pop(t)
+        body = cast(Feedback, message.body)
+        self._records.append(private.move(message.numbers, [message.frame], ()))
+        self.chain.newest = message.frame
         self._apply(message.digest, body.used, body.count)
-        self._notices.append(Updated(t, body.count))
-        if t + 1 < self.session.rounds:
-            self._ask_for_missed()
-        self._again(fresh=True)
+        self._notices.append(self._turns.updated(t))
+        self._follow(self._turns.missed())
+        if self._turns.restarts:
+            self._again(fresh=True)
         self._tell_missing(TELL_IN_ROUND)
 
     def _apply(self, heard: bytes, used: bytes, count: int) -> None:
         """Store the digest of applied feedback, and whose messages are in it."""
-        self._heard = heard
-        self._applied.append(heard)
-        self._influence.hear(used, count)
+        self.chain.applied.append(heard)
+        self._turns.hear(used, count)
 
     def _remind(self, asked: int) -> None:
         """Send the newest feedback to a coordinator that lost rounds.
@@ -274,78 +490,139 @@ class AgentMachine(PrivateMachine, LeavingMember):
         second feedback for a round.
         """
         self._refuse(Refused(Refusal.LATE, COORDINATOR))
-        if self._newest is not None and self._may_answer(COORDINATOR):
-            self._messages.append(Send(COORDINATOR, self._newest))
+        if self.chain.newest is not None and self._may_answer(COORDINATOR):
+            self._messages.append(Send(COORDINATOR, self.chain.newest))
             self._notices.append(Forgotten(self.private.update, asked))
+
+    def _drop(self, _: Any) -> None:
+        self._accuse(self._forked(self.chain.kept.pop(self.private.update)))
 
     def _dispute(self, _: Any) -> None:
         """Record feedback that names a message not made here, and stop.
 
         The coordinator may lie. Or another process uses the same key, or an old ledger was restored. Then
-        noise drawn here would be drawn a second time for the same update. This agent cannot distinguish these
-        cases, so it stops.
+        noise drawn here would be drawn a second time for the same update, or a filter without its past would
+        go on. This agent cannot distinguish these cases, so it stops.
         """
-        message = self._claim if self.private.lacks_shadow else self._kept[self.private.update]
+        lacks = self.private.lacks_shadow
+        message = self.chain.claim if lacks else self.chain.kept[self.private.update]
         assert message is not None
-        assert isinstance(message.body, Feedback)
-        self.disputed, self._stopped = message.body.round, True
+        t = cast(Feedback, message.body).round
+        self.chain.disputed, self._stopped = t, True
         # Equal digests of first and second mark a dispute: see `Evidence` and `_replay`.
-        self._records.append(Evidence(COORDINATOR, self.disputed, message.digest, b"", message.frame))
-        self._notices.append(DisputeFound(self.disputed))
+        self._records.append(Evidence(COORDINATOR, t, message.digest, b"", message.frame))
+        self._notices.append(DisputeFound(t))
         self._rest()
 
-    def _drop(self, _: Any) -> None:
-        message = self._kept.pop(self.private.update)
-        self._accuse(self._forked(message))
+    # ---- time ---------------------------------------------------------------------------------------
 
-    def _fall_silent(self, _: Any) -> None:
-        self._silence()
-        self._say(COORDINATOR, Stop(self.private.update, Reason.CAP))
-        self._again(fresh=True)
+    def _tick(self, tick: Tick) -> None:
+        self._turns.tick(tick)
+        super()._tick(tick)
+
+    @property
+    def wake(self) -> float | None:
+        """When the next `Tick` is due, −∞ for at once, None for never."""
+        wake = super().wake
+        if self.phase is not P.WAITING or (due := self._turns.wake()) is None:
+            return wake
+        return due if wake is None else min(wake, due)
+
+    def _waiting(self) -> Waiting | None:
+        return None if self.phase in _OVER else self._turns.waiting()
+
+    # ---- the end ------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Record, once, that the private key is not needed any more.
+
+        The driver deletes the key then. From it and the messages on the wire anyone could compute the numbers
+        without masks and without noise, so it is erased as early as possible, and at every kind of end.
+        """
+        over = self._ended or self._stopped or self.private.silent
+        if not over and self.phase not in (P.IDLE, *_OVER):
+            over = not self._turns.is_left()
+        if over and self._cover.holds_key:
+            self.keyring.erase()
+            self._records.append(Erasing(self._turns.keyless_from()))
 
     def _finish(self, _: Any) -> None:
-        self._record_end()
-        found = self._influence
-        share = float(weights(self.session.mechanism)[self.number])
-        self._notices.append(Weighed(found.weight, share, found.used, self.session.rounds))
-        self._notices.append(Finished(self.session.rounds))
+        if not self._ended:
+            self._ended = True
+            self._records.append(Ended(self.session.rounds, None))
+        self._notices.extend((*self._turns.farewell(), Finished(self.session.rounds)))
         self._rest()
-        self._say(COORDINATOR, Done(self.session.rounds, self._heard))
+        self._say(COORDINATOR, self._done)
+
+    @property
+    def _done(self) -> Done:
+        return Done(self.session.rounds, self.chain.heard)
 
     def _say_done(self, _: Any) -> None:
         if self._may_answer(COORDINATOR):
-            self._say(COORDINATOR, Done(self.session.rounds, self._heard))
+            self._say(COORDINATOR, self._done)
 
-    @property
-    def _reached(self) -> int:
-        return self.private.update
+    def _end(self, stop: Stop) -> None:
+        self._record_stop(stop.reason)
+
+    def _leave(self, _: Any) -> None:
+        # Recorded before it is told: a restarted member must not come back after the others go on without it.
+        self._record_stop(Reason.OPERATOR)
+        stop = Stop(self.private.update, Reason.OPERATOR)
+        self._parting = self.codec.seal(self.number, stop, self._sign)
+        self._messages.append(Send(COORDINATOR, self._parting))
+
+    def _say_stopped(self, _: Any) -> None:
+        if self._parting is not None and self._may_answer(COORDINATOR):
+            self._messages.append(Send(COORDINATOR, self._parting))
+
+    def _expire(self, _: Any) -> None:
+        """Make no more messages in this session, and notify nobody.
+
+        Messages that are not made cost nothing. A session that has not begun has nothing to record: the
+        machine is over and never sends.
+        """
+        if not self._begun:
+            self._notices.append(Stopped(self.private.update, Reason.EXPIRED))
+            self._rest()
+        elif not self._ended:
+            self._record_stop(Reason.EXPIRED)
+
+    def _record_stop(self, reason: Reason) -> None:
+        self._ended = self._stopped = True
+        self._records.append(Ended(self.private.update, reason))
+        self._notices.append(Stopped(self.private.update, reason))
+        self._rest()
 
     # ---- the table ------------------------------------------------------------------------------------
 
     _RUNNING: ClassVar[Short] = {
         On.FEEDBACK: _keep,
         On.ASKED: _opened,
-        On.NOISE: PrivateMachine._take_noise,
+        On.NOISE: _take_noise,
+        On.KEY: _take_key,
         On.PAST: Machine._refuse,
         On.FORGOTTEN: _remind,
         On.JOINED: _say_again,
-        On.STOP: (LeavingMember._end, P.STOPPED),
-        On.HALT: (LeavingMember._leave, P.STOPPED),
-        On.EXPIRED: (PrivateMachine._expire, P.STOPPED),
+        On.STOP: (_end, P.STOPPED),
+        On.HALT: (_leave, P.STOPPED),
+        On.EXPIRED: (_expire, P.STOPPED),
     }
     table: ClassVar[Table] = short(
         "agent",
         {
             P.IDLE: {
                 On.START: (_enter, P.WAITING),
-                On.OVER: (PrivateMachine._decline, P.DECLINED),
+                On.OVER: (_decline, P.DECLINED),
                 (On.ENDED, On.HALT): P.STOPPED,
-                On.EXPIRED: (PrivateMachine._expire, P.STOPPED),
+                On.EXPIRED: (_expire, P.STOPPED),
                 (On.TICK, On.JOINED): None,
                 On.CONTRADICTED: Machine._misplaced,
             },
             P.WAITING: {
                 **_RUNNING,
+                On.READING: _take_reading,  # of a series: it stays here, whatever it hears and says
+                On.AGAIN: _repeat_slot,
                 On.SAID: (_say_again, P.SPOKEN),
                 On.TURN: P.DRAWING,
                 On.CAPPED: (_fall_silent, P.SILENT),
@@ -372,15 +649,15 @@ class AgentMachine(PrivateMachine, LeavingMember):
             P.FINISHED: {
                 (On.PAST, On.JOINED): _say_done,
                 On.FORGOTTEN: _remind,
-                (On.STOP, On.HALT, On.EXPIRED): None,
+                (On.KEY, On.AGAIN, On.STOP, On.HALT, On.EXPIRED): None,
                 (On.FEEDBACK, On.ASKED): Machine._impossible,
             },
             P.STOPPED: {
-                (On.FEEDBACK, On.ASKED, On.PAST, On.FORGOTTEN, On.JOINED): LeavingMember._say_stopped,
-                (On.STOP, On.HALT, On.EXPIRED): None,
+                (On.FEEDBACK, On.ASKED, On.PAST, On.FORGOTTEN, On.JOINED): _say_stopped,
+                (On.KEY, On.AGAIN, On.STOP, On.HALT, On.EXPIRED): None,
             },
             P.DECLINED: {
-                (On.JOINED, On.HALT, On.EXPIRED): None,
+                (On.KEY, On.JOINED, On.HALT, On.EXPIRED): None,
                 On.CONTRADICTED: Machine._misplaced,
             },
         },

@@ -13,9 +13,7 @@ from tacit.protocol.agent import AgentMachine
 from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.machine import Machine
-from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.peer import PeerMachine
-from tacit.protocol.series_agent import SeriesAgentMachine
 from tacit.protocol.tables import Phase, Table, Transition
 
 MACHINES: tuple[type[Machine], ...] = (
@@ -23,8 +21,6 @@ MACHINES: tuple[type[Machine], ...] = (
     CoordinatorMachine,
     PeerMachine,
     KeeperMachine,
-    MaskedAgentMachine,
-    SeriesAgentMachine,
 )
 TABLES = {machine.table.name: machine.table for machine in MACHINES}
 _NOTHING = {"refuse", "misplaced", "impossible", "ignore", "tick"}

@@ -81,6 +81,7 @@ class Machine(ABC):
         self._telling = TELL_FIRST  # seconds until it is said again who is missing
         self._ended = False  # recorded that the session is over
         self._expired = False  # the deadline of this round, or of the start, or of the end
+        self._unsaved: list[Record] = []  # how it began: saved before everything else, with the first step
         self._records: list[Record] = []
         self._messages: list[Send] = []
         self._notices: list[Notice] = []
@@ -138,6 +139,9 @@ class Machine(ABC):
             self.phase = row.phase
             kind, subject = self._due(), None
         self._settle()
+        if self._unsaved and (self._records or self._messages):
+            self._records[:0] = self._unsaved
+            self._unsaved = []
         return Step(tuple(self._records), tuple(self._messages), tuple(self._notices))
 
     # ---- what happened? -----------------------------------------------------------------------------

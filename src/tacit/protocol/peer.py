@@ -9,20 +9,28 @@ message there. So it sends none and moves towards the mean of theirs, which cost
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, ClassVar, final
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self, final
 
-from tacit.errors import ParameterError
+import numpy as np
+
+from tacit.errors import ParameterError, StateError
 from tacit.protocol.codec import Sign, as_numbers, digest, history
+from tacit.protocol.cover import OwnNoise
 from tacit.protocol.effects import (
     Behind,
     Finished,
+    NoiseReady,
     Quiet,
     Refused,
     RoundClosed,
     Send,
+    Spoken,
+    Stopped,
     Updated,
     Waiting,
 )
+from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import AHEAD, BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.messages import (
     NOTHING_HEARD,
@@ -35,21 +43,26 @@ from tacit.protocol.messages import (
     Report,
     Stop,
 )
-from tacit.protocol.private_state import PrivateMachine, PrivateState
-from tacit.protocol.records import Evidence, Moved, Record, Spoke
+from tacit.protocol.private_state import Budget, MixingState, as_draw, require_began
+from tacit.protocol.records import Ended, Evidence, Moved, Record, Silenced, Spoke
 from tacit.protocol.session import Session
 from tacit.protocol.tables import On, Short, Table, short
 from tacit.protocol.tables import PeerPhase as P
 
 
 @final
-class PeerMachine(PrivateMachine):
+class PeerMachine(Machine):
     """One agent of a graph; holds its private state.
 
-    Its parameters are those of `PrivateMachine`.
+    Parameters
+    ----------
+    session, number, value, sign, budget
+        As for `AgentMachine`.
 
     Attributes
     ----------
+    private : MixingState
+        Its state, its messages, and their loss.
     live : set of int
         The neighbours that a round waits for. A neighbour becomes live by a valid signature. It is no longer
         live if it misses a deadline, until its next message. After the start of round 0, a lost connection
@@ -58,10 +71,36 @@ class PeerMachine(PrivateMachine):
         The neighbours that have made all their updates.
     """
 
-    def _set_up(self, session: Session, number: int, sign: Sign, private: PrivateState) -> None:
+    private: MixingState
+
+    def __init__(self, session: Session, number: int, value: Any, *, sign: Sign, budget: Budget) -> None:
+        cover = self._set_up(session, number, sign)
+        self.private = MixingState(self.codec, number, budget, cover, value)
+        self._unsaved.extend(self.private.first)
+
+    @classmethod
+    def resume(
+        cls, session: Session, number: int, records: Iterable[Record], *, sign: Sign, budget: Budget
+    ) -> Self:
+        """Rebuild it from its records.
+
+        `budget.spent` is the loss before this session; the records say what was spent in it.
+        """
+        peer = cls.__new__(cls)
+        cover = peer._set_up(session, number, sign)
+        began, rest = require_began(peer.codec, number, records)
+        peer.private = MixingState(peer.codec, number, budget, cover, began=began)
+        peer._begun = True
+        peer.live = set(peer._neighbours)  # they were there: wait for them
+        for record in rest:
+            peer._replay(record)
+        return peer
+
+    def _set_up(self, session: Session, number: int, sign: Sign) -> OwnNoise:
         if session.edges is None:
             raise ParameterError(f"session {session.name} has a coordinator: its agents are not peers.")
-        super()._set_up(session, number, sign, private)
+        super().__init__(session, number, sign)
+        self._begun = self._stopped = False
         self._neighbours = frozenset(session.neighbours(number))
         self.live: set[int] = set()
         self.done: set[int] = set()
@@ -73,17 +112,36 @@ class PeerMachine(PrivateMachine):
         self._said: dict[int, bytes] = {}  # the own frames of all rounds
         self._heard = NOTHING_HEARD
         self._greeted = self._graced = False
+        return OwnNoise(self.codec, number, sign, Keyring(self.codec, number))
 
     def _replay(self, record: Record) -> None:
-        super()._replay(record)
-        self.live = set(self._neighbours)  # they were there: wait for them
-        if isinstance(record, Spoke):
-            self._said[record.update] = record.frame
-        elif isinstance(record, Moved):
-            # The same chain of digests as before the restart: the next report commits to it.
-            digests = [digest(frame) for frame in record.heard]
-            self._past.append(dict(zip(record.used, digests, strict=True)))
-            self._heard = history(self._heard, digests)
+        self.private.replay(record)
+        match record:
+            case Spoke():
+                self._said[record.update] = record.frame
+            case Moved():
+                # The same chain of digests as before the restart: the next report commits to it.
+                digests = [digest(frame) for frame in record.heard]
+                self._past.append(dict(zip(record.used, digests, strict=True)))
+                self._heard = history(self._heard, digests)
+            case Evidence():
+                self._evidence[record.sender, record.round] = record.second
+            case Ended():
+                self._ended, self._stopped = True, record.reason is not None
+            case Silenced():
+                pass
+            case _:
+                raise StateError("these are not a peer's records.")
+
+    @property
+    def update(self) -> int:
+        """How many updates it has made."""
+        return self.private.update
+
+    @property
+    def wants_noise(self) -> int | None:
+        """The update a draw is needed for now, if any."""
+        return self.private.update if self.phase is P.DRAWING and not self.private.has_draw else None
 
     @property
     def _others(self) -> frozenset[int]:
@@ -102,6 +160,18 @@ class PeerMachine(PrivateMachine):
         return self.private.update < self._silent.get(j, self.session.rounds)
 
     # ---- what happened? -----------------------------------------------------------------------------
+
+    def _classify_start(self) -> On:
+        if self._stopped:
+            return On.ENDED
+        # Only for a new session. One that has begun goes on: every message is still checked.
+        over = not self._begun and self.private.over_cap and not self.private.budget.partial
+        return On.OVER if over else On.START
+
+    def _classify_own(self, message: Message) -> tuple[On, Any]:
+        """Stop if this key has signed something that the ledger does not have."""
+        self.private.require_own(message)
+        return super()._classify_own(message)
 
     def _classify_message(self, message: Message) -> tuple[On, Any]:
         body = message.body
@@ -211,7 +281,10 @@ class PeerMachine(PrivateMachine):
         self._graced = True
 
     def _enter(self, _: Any) -> None:
-        self._announce()
+        self._begun = True
+        self._notices.append(self.private.cost())
+        self._say(None, Present(self.private.update))
+        self._again(fresh=True)
         self._timers.set("deadline", self.session.deadlines.start)
         self._tell_missing(TELL_FIRST)
 
@@ -321,10 +394,22 @@ class PeerMachine(PrivateMachine):
 
     # ---- speaking and moving ------------------------------------------------------------------------
 
-    def _speak(self, subject: Any) -> None:
-        super()._speak(subject)
-        assert self.private.said is not None
-        self._said[self.private.update] = self.private.said
+    def _take_noise(self, event: NoiseReady) -> None:
+        if not self.private.lacks_draw(event.update):
+            self._refuse(Refused(Refusal.SECOND_DRAW))
+            return
+        # One draw for several components would give them the same noise, and differences none.
+        if np.size(event.draw) != self.session.components:
+            raise StateError(f"noise must have {self.session.components} components, as the value has.")
+        self.private.draws[event.update] = event.draw if type(event.draw) is int else as_draw(event.draw)
+
+    def _speak(self, _: Any) -> None:
+        """Make message `update`, once, and send it; saved first, as agents do."""
+        spoke = self.private.speak(self._heard)
+        self._records.append(spoke)
+        self._messages.append(Send(None, spoke.frame))
+        self._notices.append(Spoken(spoke.update, self.private.spent))
+        self._said[spoke.update] = spoke.frame
         self._follow(None)
 
     def _say_again(self, _: Any) -> None:
@@ -343,7 +428,10 @@ class PeerMachine(PrivateMachine):
             self._ask_for_missed()
 
     def _fall_silent(self, _: Any) -> None:
-        if self._silence():
+        if not self.private.silent:
+            record, told = self.private.fall_silent()
+            self._records.append(record)
+            self._notices.append(told)
             self._say(None, Stop(self.private.update, Reason.CAP))
         self._follow(None)
 
@@ -405,12 +493,31 @@ class PeerMachine(PrivateMachine):
         seconds = self.return_time if self._ended else self.session.deadlines.start
         self._timers.set("deadline", seconds)
         self._again(fresh=True)
-        self._record_end()
+        if not self._ended:
+            self._ended = True
+            self._records.append(Ended(self.session.rounds, None))
         self._say(None, Done(self.session.rounds, self._heard))
 
     def _finish(self, _: Any) -> None:
         self._rest()
         self._notices.append(Finished(self.session.rounds))
+
+    def _decline(self, _: Any) -> None:
+        self._notices.append(self.private.beyond_cap())
+
+    def _expire(self, _: Any) -> None:
+        """Make no more messages, and notify nobody. What is new has no records."""
+        if not self._begun:
+            self._notices.append(Stopped(self.private.update, Reason.EXPIRED))
+            self._rest()
+        elif not self._ended:
+            self._record_stop(Reason.EXPIRED)
+
+    def _record_stop(self, reason: Reason) -> None:
+        self._ended = self._stopped = True
+        self._records.append(Ended(self.private.update, reason))
+        self._notices.append(Stopped(self.private.update, reason))
+        self._rest()
 
     def _leave(self, _: Any) -> None:
         self._record_stop(Reason.OPERATOR)
@@ -442,19 +549,19 @@ class PeerMachine(PrivateMachine):
     _RUNNING: ClassVar[Short] = {
         **_LISTENING,
         On.REPORT: _keep,
-        On.NOISE: PrivateMachine._take_noise,
+        On.NOISE: _take_noise,
         On.HALT: (_leave, P.STOPPED),
-        On.EXPIRED: (PrivateMachine._expire, P.STOPPED),
+        On.EXPIRED: (_expire, P.STOPPED),
     }
     table: ClassVar[Table] = short(
         "peer",
         {
             P.IDLE: {
                 On.START: (_enter, P.GATHERING),
-                On.OVER: (PrivateMachine._decline, P.DECLINED),
+                On.OVER: (_decline, P.DECLINED),
                 On.ENDED: (_say_stopped, P.STOPPED),
                 On.HALT: P.STOPPED,
-                On.EXPIRED: (PrivateMachine._expire, P.STOPPED),
+                On.EXPIRED: (_expire, P.STOPPED),
                 (On.TICK, On.JOINED): None,
                 On.CONTRADICTED: Machine._misplaced,
             },

@@ -9,31 +9,28 @@ An update must move towards something public: feedback, or messages that were se
 of the agent, two adjacent states would not approach each other as fast as the accounting assumes, and the
 loss would be larger than promised.
 
-`PrivateMachine` is the base class of agents and peers: this state, a cap, and noise from outside.
+Agents of rounds and peers on graphs have a `MixingState`. Agents of a series have a filter instead
+(`filter_state`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeAlias, final
+from typing import Any, final
 
 import numpy as np
 
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.mechanism.whole import Whole, as_whole
-from tacit.protocol.codec import Codec, Sign, as_array, digest
-from tacit.protocol.effects import Cost, FellSilent, NoiseReady, OverCap, Refused, Send, Spoken, Stopped
+from tacit.protocol.codec import Codec, as_array, digest
+from tacit.protocol.cover import Cover
+from tacit.protocol.effects import Cost, FellSilent, OverCap
 from tacit.protocol.exact_loss import exact, up, within
-from tacit.protocol.machine import Machine
-from tacit.protocol.messages import Masked, Message, Present, Reason, Refusal, Report
-from tacit.protocol.records import Began, Ended, Evidence, Moved, Record, Silenced, Spoke, require_order
-from tacit.protocol.session import Session
-from tacit.protocol.tables import AgentPhase, On, PeerPhase
-
-Cover: TypeAlias = Callable[[Whole, Report], Report]
-"""Takes the numbers of a message, and the message without them; returns the message to sign."""
+from tacit.protocol.messages import Message, Reason, Report
+from tacit.protocol.records import Began, Moved, Record, Sampled, Silenced, Spoke, require_order
 
 DRAWS_AHEAD = 4
 """A draw is kept for at most this many updates ahead."""
@@ -66,56 +63,51 @@ class Budget:
             )
 
 
-@final
-class PrivateState:
-    """The private part of an agent: its state, its messages, and their loss.
+class PrivateState(ABC):
+    """What an agent says of its private value, and what that costs.
 
     Parameters
     ----------
-    state : int or array of them
-        In state steps, as `Lattice.start` gives it; a plain number if there is one component.
+    cover : Cover
+        Hides the numbers of its messages.
+    planned : int
+        The loss if every message is sent, exactly: see `exact`.
+
+    Attributes
+    ----------
+    update : int
+        How many updates it has made.
+    said : bytes or None
+        The last message, as long as it may be repeated.
+    digests : dict
+        Digests of all messages made, by update.
+    feedback : tuple of int or None
+        The last feedback that it moved towards; public.
+    draws : dict
+        Draws for this update and later ones; each is used in one message.
+    first : tuple of Began
+        The record that must be saved before all others; none after a restart.
     clamped : bool
         Whether the value was outside the range; kept for the owner.
     """
 
-    def __init__(
-        self,
-        codec: Codec,
-        number: int,
-        sign: Sign,
-        budget: Budget,
-        state: Whole,
-        *,
-        clamped: bool = False,
-    ) -> None:
-        session = codec.session
-        if np.size(state) != session.components:
-            raise StateError(f"a value must have {session.components} components in this session.")
-        self._codec, self._sign = codec, sign
-        self._agent = session.lattice_agent(number)
+    first: tuple[Began, ...] = ()
+    clamped = False
+
+    def __init__(self, codec: Codec, number: int, budget: Budget, cover: Cover, planned: int) -> None:
+        self._codec, self._cover = codec, cover
         self.number, self.budget = number, budget
         self.update = 0
         self.said: bytes | None = None
-        """The bytes of message `update`, once it is made."""
         self.digests: dict[int, bytes] = {}
-        """Digests of all messages made, by update."""
-        self.silent = False
         self.feedback: tuple[int, ...] | None = None
-        """The last feedback that it moved towards; public."""
-        self.clamped = clamped
-        self._state = state
-        # One-shot noise: the shadow is the first message, moved like the state. Later messages report it, so
-        # the noise of the first one protects them too. With keepers there is one exchange, and no shadow.
-        self._shadow: Whole | None = None
-        self._shadowed = session.mechanism.shadowed and not session.keepers
         self.draws: dict[int, Whole] = {}
-        """Draws for this update and later ones; each is used in one message."""
-        self._losses = session.account(number).per_message
-        self._planned = session.planned(number)
-        self._before, self._spent = exact(float(budget.spent)), 0  # exactly: see `exact`
+        self.silent = False
+        self._planned = planned
+        self._before, self._spent = exact(float(budget.spent)), 0
 
     def __repr__(self) -> str:
-        return f"<PrivateState of agent {self.number}, {self.update} updates>"
+        return f"<{type(self).__name__} of agent {self.number}, {self.update} updates>"
 
     # ---- what it costs ----------------------------------------------------------------------------
 
@@ -139,6 +131,134 @@ class PrivateState:
         """Whether the whole session would exceed the cap."""
         return not within(self._before + self._planned, self.budget.cap)
 
+    def cost(self) -> Cost:
+        """Return what the owner is told at the start."""
+        return Cost(self.planned, self.spent, self.budget.cap)
+
+    def beyond_cap(self) -> OverCap:
+        """Return what the owner is told if the session is declined."""
+        return OverCap(self.planned, self.spent, self.budget.cap)
+
+    @abstractmethod
+    def require_affordable(self) -> None:
+        """Refuse a budget with which nothing may be sent."""
+
+    # ---- noise ------------------------------------------------------------------------------------
+
+    @property
+    def has_draw(self) -> bool:
+        """Whether message `update` could be made now."""
+        return True
+
+    @property
+    def lacks_shadow(self) -> bool:
+        """Whether one-shot noise must still be drawn before the agent moves."""
+        return False
+
+    def lacks_draw(self, u: int) -> bool:  # noqa: ARG002
+        """Whether a draw for update u may be stored."""
+        return False
+
+    # ---- speaking and moving ------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def affords_next(self) -> bool:
+        """Whether the next message can be sent without exceeding the cap."""
+
+    def read(self, slot: int, reading: float | None) -> Sampled | None:  # noqa: ARG002
+        """Take the reading of a slot; return its record, if it counts as one."""
+        raise StateError("only an agent of a series takes readings.")
+
+    @abstractmethod
+    def speak(self, heard: bytes) -> Spoke:
+        """Make the next message, once; `said` keeps its bytes."""
+
+    @abstractmethod
+    def move(self, y: tuple[int, ...], heard: Iterable[bytes], used: Iterable[int]) -> Moved:
+        """Make an update towards y, which must be public."""
+
+    def fall_silent(self) -> tuple[Silenced, FellSilent]:
+        """Send nothing from here on; return its record and what to tell."""
+        # Recorded, so that a restart with a larger cap does not speak again: others may have been told.
+        self.silent = True
+        self.draws.clear()
+        told = FellSilent(self.update, self.spent, self.budget.cap)
+        return Silenced(self.update, Reason.CAP), told
+
+    def require_own(self, message: Message) -> None:
+        """Stop if someone has a message of this agent that was not made here.
+
+        Its ledger is old, or another process uses its key. Going on would draw noise a second time.
+        """
+        body = message.body
+        if isinstance(body, Report) and self.digests.get(body.update) != message.digest:
+            raise self.spoken_elsewhere(body.update)
+
+    def spoken_elsewhere(self, update: int) -> LedgerError:
+        """Return what to raise if this key has signed something else."""
+        return LedgerError(
+            f"{self._codec.session.member_name(self.number)} sent message {update}, but not from this "
+            "ledger: another process uses the same key, or an old ledger was put back. A second message in "
+            "its place could reveal the value, so nothing more is sent from here. Continue with the process "
+            "or ledger that sent the message."
+        )
+
+    # ---- from a ledger and back ---------------------------------------------------------------------
+
+    @abstractmethod
+    def replay(self, record: Record) -> None:
+        """Apply a record from a ledger."""
+
+
+@final
+class MixingState(PrivateState):
+    """A state that mixes with public feedback; private.
+
+    Parameters
+    ----------
+    value : number or vector
+        θ(0). It is clamped to the range.
+    began : Began, optional
+        How it began, if that is recorded; instead of a value.
+    """
+
+    def __init__(
+        self,
+        codec: Codec,
+        number: int,
+        budget: Budget,
+        cover: Cover,
+        value: Any = None,
+        *,
+        began: Began | None = None,
+    ) -> None:
+        session, lattice = codec.session, codec.session.lattice
+        super().__init__(codec, number, budget, cover, session.planned(number))
+        self._agent = session.lattice_agent(number)
+        self._losses = session.account(number).per_message
+        if began is None:
+            if value is None:
+                raise ParameterError(f"session {session.name} needs the value of its agent.")
+            numbers = np.asarray(value, dtype=object)
+            # A value outside the range is clamped, not refused: a refusal would show something of the value.
+            self._state = lattice.start(numbers if numbers.size > 1 else numbers.reshape(())[()])
+            self.clamped = not all(lattice.low <= v <= lattice.high for v in numbers.flat)
+        else:
+            self._state, self.clamped = as_array(codec.unpack(began.state)), began.clamped
+        if np.size(self._state) != session.components:
+            raise StateError(f"a value must have {session.components} components in this session.")
+        if began is None:
+            packed, cap = codec.pack(self._state), float(budget.cap)
+            self.first = (Began(session.id, number, packed, self.planned, budget.spent, cap, self.clamped),)
+        # One-shot noise: the shadow is the first message, moved like the state. Later messages report it, so
+        # the noise of the first one protects them too. With keepers there is one exchange, and no shadow.
+        self._shadow: Whole | None = None
+        self._shadowed = session.mechanism.shadowed and cover.draws
+
+    def require_affordable(self) -> None:
+        """Leave it to the machine: every message is checked on its own."""
+
     @property
     def affords_next(self) -> bool:
         """Whether message `update` can be sent without exceeding the cap."""
@@ -150,12 +270,11 @@ class PrivateState:
     @property
     def has_draw(self) -> bool:
         """Whether message `update` could be made now."""
-        return not self.draws_own(self.update) or self.update in self.draws
+        return not self._draws_own(self.update) or self.update in self.draws
 
-    def draws_own(self, u: int) -> bool:
+    def _draws_own(self, u: int) -> bool:
         """Whether message u carries noise of its own."""
-        # With keepers, the keepers draw the noise, and the message is masked instead.
-        return not self._codec.session.keepers and self._agent.speaks(u)
+        return self._cover.draws and self._agent.speaks(u)
 
     def lacks_draw(self, u: int) -> bool:
         """Whether a draw for update u may be stored: only the first one may.
@@ -165,7 +284,7 @@ class PrivateState:
         """
         near = self.update <= u < self.update + DRAWS_AHEAD and not self.silent
         taken = u in self.draws or (u == self.update and self.said is not None)
-        return near and not taken and self.draws_own(u)
+        return near and not taken and self._draws_own(u)
 
     # ---- the paper's phases (i) and (iv) ------------------------------------------------------------
 
@@ -174,28 +293,18 @@ class PrivateState:
         """Whether one-shot noise must still be drawn before the agent moves."""
         return self._shadowed and self._shadow is None and not self.silent
 
-    def speak(self, heard: bytes, cover: Cover | None = None) -> Spoke:
-        """Make message `update`, once. `cover` masks it.
-
-        `said` keeps its bytes for repetitions.
-        """
+    def speak(self, heard: bytes) -> Spoke:
+        """Make message `update`, once. `said` keeps its bytes for repetitions."""
         # Checked here and not only by callers: two messages of one update, with two draws, would reveal more
         # than the account says.
         if self.said is not None or self.silent or not self.affords_next:
             raise StateError("one message is made for each update, and none beyond the cap.")
         u = self.update
         # Removed from the store, so that no other message can carry the same noise.
-        draw = self.draws.pop(u) if self.draws_own(u) else 0
+        draw = self.draws.pop(u) if self._draws_own(u) else 0
         x = self._agent.report(self._state if self._shadow is None else self._shadow, u, draw)
         exponent = self._codec.session.exponent(self.number, u)
-        if cover is not None:
-            # Without its own noise, x is as private as the state, so it must never be sent without masks.
-            body = cover(x, Report(u, exponent, b"", heard))
-        else:
-            body = Report(u, exponent, self._codec.pack(x), heard)
-        if self._codec.session.keepers and not isinstance(body, Masked):
-            raise StateError("a message to keepers must be masked: it carries no noise of its own.")
-        self.said = self._codec.seal(self.number, body, self._sign)
+        self.said = self._cover.sealed(u, exponent, x, heard)
         self.digests[u] = digest(self.said)
         # Counted when the message is made. Whether anyone receives it cannot be known.
         loss = float(self._losses[u])
@@ -218,17 +327,9 @@ class PrivateState:
         self.update, self.said, self.feedback = self.update + 1, None, y
         return moved
 
-    def fall_silent(self, record: Silenced) -> Silenced:
-        """Send nothing from here on."""
-        self.silent = True
-        self.draws.clear()
-        return record
-
     def value(self) -> Any:
         """Return the private state as the nearest float, or one per component."""
         return self._agent.lattice.value(self._state)
-
-    # ---- from a ledger and back ---------------------------------------------------------------------
 
     def replay(self, record: Record) -> None:
         """Apply a record from a ledger."""
@@ -254,203 +355,19 @@ class PrivateState:
                 self.feedback = self._codec.unpack(record.y)
             case Silenced():
                 self.silent = True
-            case _:
-                pass
 
 
-def resumed_state(
-    codec: Codec, number: int, sign: Sign, budget: Budget, records: Iterable[Record]
-) -> tuple[PrivateState, list[Record]]:
-    """Rebuild a private state from its records; return both."""
-    kept = list(records)
-    first = kept[0] if kept else None
-    if not isinstance(first, Began):
+def as_draw(draw: Any) -> Whole:
+    """Return noise as the lattice takes it; refuse what is not whole."""
+    whole = as_whole(draw, "noise")
+    return whole if isinstance(whole, int) else as_array(whole)
+
+
+def require_began(codec: Codec, number: int, records: Iterable[Record]) -> tuple[Began, list[Record]]:
+    """Return how an agent began, and its further records."""
+    found = list(records)
+    if not found or not isinstance(first := found[0], Began):
         raise StateError("an agent's records must start with how it began.")
     if first.session != codec.session.id or first.agent != number:
         raise StateError("these records belong to another session or another agent.")
-    state = as_array(codec.unpack(first.state))
-    private = PrivateState(codec, number, sign, budget, state, clamped=first.clamped)
-    for record in kept[1:]:
-        private.replay(record)
-    return private, kept
-
-
-class PrivateMachine(Machine):
-    """A machine that acts for the owner of a private value.
-
-    Parameters
-    ----------
-    session : Session
-        What all agreed on.
-    number : int
-        Which agent of the roster this is.
-    value : number or vector
-        θ(0), private.
-    sign : callable
-        Signs with the agent's own key.
-    budget : Budget
-        What the owner allows.
-    """
-
-    _audience: ClassVar[int | None] = None
-    """The receiver of its messages: all neighbours, or the coordinator."""
-    _first: Began | None
-    """The record that must be saved before all others; None once it is made."""
-    _heard: bytes
-    """The digest that commits to everything its updates were made from."""
-
-    def __init__(self, session: Session, number: int, value: Any, *, sign: Sign, budget: Budget) -> None:
-        lattice, numbers = session.lattice, np.asarray(value, dtype=object)
-        # A value outside the range is clamped, not refused: a refusal would show something of the value.
-        state = lattice.start(numbers if numbers.size > 1 else numbers.reshape(())[()])
-        clamped = not all(lattice.low <= v <= lattice.high for v in numbers.flat)
-        private = PrivateState(Codec(session), number, sign, budget, state, clamped=clamped)
-        self._set_up(session, number, sign, private)
-        packed, cap = self.codec.pack(state), float(budget.cap)
-        self._first = Began(session.id, number, packed, private.planned, budget.spent, cap, clamped)
-
-    @classmethod
-    def resume(
-        cls, session: Session, number: int, records: Iterable[Record], *, sign: Sign, budget: Budget
-    ) -> Self:
-        """Rebuild it from its records.
-
-        `budget.spent` is the loss before this session; the records say what was spent in it.
-        """
-        private, kept = resumed_state(Codec(session), number, sign, budget, records)
-        machine = cls.__new__(cls)
-        machine._set_up(session, number, sign, private)
-        for record in kept:
-            machine._replay(record)
-        return machine
-
-    def _set_up(self, session: Session, number: int, sign: Sign, private: PrivateState) -> None:
-        super().__init__(session, number, sign)
-        self.private = private
-        self._first = None
-        self._stopped = False
-
-    def _replay(self, record: Record) -> None:
-        if isinstance(record, Ended):
-            self._ended = True
-            self._stopped = record.reason is not None
-        elif isinstance(record, Evidence):
-            self._evidence[record.sender, record.round] = record.second
-
-    @property
-    def _covers(self) -> tuple[Cover, ...]:
-        """What masks a message before it is signed; empty without keepers."""
-        return ()
-
-    @property
-    def update(self) -> int:
-        """How many updates this agent has made."""
-        return self.private.update
-
-    @property
-    def wants_noise(self) -> int | None:
-        """The update a draw is needed for now, if any."""
-        drawing = self.phase in (AgentPhase.DRAWING, PeerPhase.DRAWING)
-        return self.private.update if drawing and not self.private.has_draw else None
-
-    def value(self) -> Any:
-        """Return the private state as the nearest float, or one per component."""
-        return self.private.value()
-
-    def _classify_start(self) -> On:
-        if self._stopped:
-            return On.ENDED
-        # Only for a new session. One that has begun goes on: `affords_next` still checks every message.
-        over = self._first is not None and self.private.over_cap and not self.private.budget.partial
-        return On.OVER if over else On.START
-
-    def _classify_own(self, message: Message) -> tuple[On, Any]:
-        """Stop if someone has a message of this agent that is not in its records.
-
-        Its ledger is old, or another process uses its key. Going on would draw noise a second time.
-        """
-        body = message.body
-        if isinstance(body, Report) and self.private.digests.get(body.update) != message.digest:
-            raise self._spoken_elsewhere(body.update)
-        return super()._classify_own(message)
-
-    def _spoken_elsewhere(self, update: int) -> LedgerError:
-        return LedgerError(
-            f"{self.session.member_name(self.number)} sent message {update}, but not from this ledger: "
-            "another process uses the same key, or an old ledger was put back. Noise drawn a second time "
-            "could reveal the value, so nothing more is sent from here. Continue with the process or ledger "
-            "that sent the message."
-        )
-
-    def _announce(self) -> None:
-        """Announce that this agent is present.
-
-        The record of its initial state is saved before anything is sent: `resume` continues from it, and the
-        ledger can reserve the planned loss before others count on this agent.
-        """
-        private = self.private
-        if self._first is not None:
-            self._records.append(self._first)
-            self._first = None
-        self._notices.append(Cost(private.planned, private.spent, private.budget.cap))
-        self._say(self._audience, Present(private.update))
-        self._again(fresh=True)
-
-    def _decline(self, _: Any) -> None:
-        private = self.private
-        self._notices.append(OverCap(private.planned, private.spent, private.budget.cap))
-
-    def _take_noise(self, event: NoiseReady) -> None:
-        if not self.private.lacks_draw(event.update):
-            self._refuse(Refused(Refusal.SECOND_DRAW))
-            return
-        draw: Whole = event.draw
-        if type(draw) is not int:
-            whole = as_whole(draw, "noise")
-            draw = whole if isinstance(whole, int) else as_array(whole)
-        # One draw for several components would give them the same noise, and differences none.
-        if np.size(draw) != self.session.components:
-            raise StateError(f"noise must have {self.session.components} components, as the value has.")
-        self.private.draws[event.update] = draw
-
-    def _speak(self, _: Any) -> None:
-        """Make message `update`, once, and send it."""
-        spoke = self.private.speak(self._heard, *self._covers)
-        # Saved before it is sent. If it were sent first, a crash in between would lose the draw: a second
-        # message of this update, with new noise, would follow. After `resume` the same bytes are repeated.
-        self._records.append(spoke)
-        self._messages.append(Send(self._audience, spoke.frame))
-        self._notices.append(Spoken(spoke.update, self.private.spent))
-
-    def _silence(self) -> bool:
-        """Record once that nothing more is sent; return whether that is new."""
-        private = self.private
-        if private.silent:
-            return False
-        # Recorded, so that a restart with a larger cap does not speak again: others may have been told.
-        self._records.append(private.fall_silent(Silenced(private.update, Reason.CAP)))
-        self._notices.append(FellSilent(private.update, private.spent, private.budget.cap))
-        return True
-
-    def _record_end(self) -> None:
-        if not self._ended:
-            self._ended = True
-            self._records.append(Ended(self.session.rounds, None))
-
-    def _record_stop(self, reason: Reason) -> None:
-        self._ended = self._stopped = True
-        self._records.append(Ended(self.private.update, reason))
-        self._notices.append(Stopped(self.private.update, reason))
-        self._rest()
-
-    def _expire(self, _: Any) -> None:
-        """Make no more messages in this session, and notify nobody.
-
-        Messages that are not made cost nothing. A session that has not begun has nothing to record: the
-        machine is over and never sends.
-        """
-        if self._first is not None:
-            self._notices.append(Stopped(self.private.update, Reason.EXPIRED))
-            self._rest()
-        elif not self._ended:
-            self._record_stop(Reason.EXPIRED)
+    return first, found[1:]

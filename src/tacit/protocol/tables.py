@@ -52,6 +52,7 @@ class On(_Name):
     CONTRADICTED = "contradiction signed"
     LOST = "someone is ahead"
     FORGOTTEN = "asked for a past round"
+    AGAIN = "asked to repeat a slot"
     REFUSED = "refused"
     KEY = "ephemeral key"
     CLOSING = "closing for now"

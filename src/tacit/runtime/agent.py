@@ -24,9 +24,8 @@ from tacit.errors import CapExceeded, Disputed, InputError, MissingExtra, Sessio
 from tacit.protocol import exact_loss
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.effects import Notice
-from tacit.protocol.masked_agent import MaskedAgentMachine
 from tacit.protocol.peer import PeerMachine
-from tacit.protocol.private_state import Budget
+from tacit.protocol.private_state import Budget, MixingState
 from tacit.protocol.records import Ended
 from tacit.report import Row, Shown, Summary, near, up
 from tacit.runtime.clock import Clock, SystemClock
@@ -291,11 +290,11 @@ class _Owned(PrivateMember):
         noise = None if session.keepers else noise_ahead(session, self.number)  # keepers draw
         return self._driven(self.machine, ledger, noise=noise, pace=self._pace)
 
-    def _masked(self, ledger: Ledger, records: Sequence[Record], budget: Budget) -> MaskedAgentMachine:
+    def _masked(self, ledger: Ledger, records: Sequence[Record], budget: Budget) -> AgentMachine:
         """Return the machine for a session with keepers, with its ephemeral key."""
         session, sign = self.session, self.identity.sign
         private = ledger.ephemeral_key(session.id, self.number, session.expires)
-        kind = MaskedAgentMachine
+        kind = AgentMachine
         if records:
             return kind.resume(session, self.number, records, sign=sign, budget=budget, private=private)
         return kind(session, self.number, self._value, sign=sign, budget=budget, private=private)
@@ -329,6 +328,7 @@ class _Owned(PrivateMember):
             raise CapExceeded("the whole session would exceed the owner's cap: nothing was sent.")
         assert self._ledger is not None
         private, balance = self.machine.private, self._ledger.balance(self._label)
+        assert isinstance(private, MixingState)
         return AgentResult(
             agent=self.name,
             value=private.value(),

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from tacit.errors import InputError, SessionOver
+from tacit.protocol.agent import AgentMachine
 from tacit.protocol.records import Ended, Sampled
-from tacit.protocol.series_agent import SeriesAgentMachine
 from tacit.report import Row, Shown, Summary, near, up
 from tacit.runtime.agent import PrivateMember
 from tacit.runtime.ledger.budget import Hidden
@@ -142,7 +142,7 @@ class SeriesMember(PrivateMember):
         it gave.
     """
 
-    machine: SeriesAgentMachine
+    machine: AgentMachine
     _topology = "server"
 
     def __init__(
@@ -179,7 +179,7 @@ class SeriesMember(PrivateMember):
         self._over_before = any(isinstance(record, Ended) for record in records)
         self._unsure = any(isinstance(record, Sampled) for record in records)
         private = ledger.ephemeral_key(session.id, self.number, session.expires)
-        kind = SeriesAgentMachine
+        kind = AgentMachine
         if records:
             self.machine = kind.resume(
                 session, self.number, records, sign=sign, budget=budget, private=private
@@ -230,7 +230,7 @@ class SeriesMember(PrivateMember):
         if self._over_before:
             raise SessionOver(
                 f"series {self.session.name} was over for {self.name} before, after "
-                f"{self.machine.slots_heard} of {self.session.rounds} slots: ask for a new one."
+                f"{self.machine.update} of {self.session.rounds} slots: ask for a new one."
             )
         return self._result()
 
@@ -243,14 +243,14 @@ class SeriesMember(PrivateMember):
         return SeriesResult(
             agent=self.name,
             finished=machine.phase.value == "finished",
-            slots=machine.slots_heard,
-            sent=machine.sent,
+            slots=machine.update,
+            sent=len(machine.private.digests),
             mean=None if mean is None else self.session.clamp(mean),
             deviation=None if last is None else last.deviation,
             used=0 if last is None else last.count,
             agents=self.session.n,
             incomplete=machine.incomplete,
-            loss=machine.spent_here,
+            loss=machine.private.spent_here,
             delta=self.session.series.delta,
             spent=balance.spent,
             cap=balance.cap,

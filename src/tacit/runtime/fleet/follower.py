@@ -618,7 +618,7 @@ class FleetAgent:
                 slots["lost"] += 1
             case MeanPublished(slot=slot, mean=float(mean), count=used):
                 slots["published"] += 1
-                balance, loss = self.ledger.balance(self.policy.label), member.machine.spent_here
+                balance, loss = self.ledger.balance(self.policy.label), member.machine.private.spent_here
                 facts = (session.n, loss, balance.spent, balance.cap, slot, used)
                 noise = (notice.deviation, notice.incomplete_before)
                 self._means.append(FleetMean(session.name, session.clamp(mean), slot + 1, *facts, *noise))
