@@ -314,5 +314,5 @@ def test_a_changed_byte_is_found_or_harmless(other, game, tmp_path, monkeypatch)
         if found["verdict"] == "sound":
             harmless += 1
             assert found == sound
-            assert [json.loads(line) for line in changed.splitlines()] == lines
+            assert [json.loads(line) for line in changed.split(b"\n")[:-1]] == lines
     assert harmless < 40
