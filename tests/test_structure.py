@@ -4,6 +4,7 @@ import ast
 import importlib
 import inspect
 import pkgutil
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -113,3 +114,19 @@ def test_a_docstring_begins_with_one_short_line():
             first, *rest = ((isinstance(node, kinds) and ast.get_docstring(node)) or "").split("\n")
             assert len(first) <= 72, f"{path}: {first}"
             assert not rest or not rest[0], f"{path}: {first} (no blank line below)"
+
+
+def test_the_files_of_each_role_are_there_and_are_shallow():
+    """Whoever reads one role opens the files in the table, and no class is more than two levels deep."""
+    page = (SOURCE.parents[1] / "docs" / "architecture.md").read_text()
+    section = page.partition("## What to open to read one role")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][1:]
+    assert [row[0] for row in rows] == ["coordinator", "agent", "keeper", "peer"]
+    for _, machine, parts, around in rows:
+        for name in re.findall(r"`(\w+)\.py`", machine + parts):
+            module = importlib.import_module(f"tacit.protocol.{name}")
+            own = [what for what in vars(module).values() if inspect.isclass(what)]
+            for what in (what for what in own if what.__module__ == module.__name__):
+                levels = [each for each in what.__mro__ if each.__module__.startswith("tacit.")]
+                assert len(levels) <= 2, f"{what.__name__}: {levels}"
+        assert (SOURCE / "runtime" / around.strip("`")).is_file()

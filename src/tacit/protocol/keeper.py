@@ -31,7 +31,6 @@ from tacit.protocol.effects import (
     Tick,
     Waiting,
 )
-from tacit.protocol.ending import LeavingMember
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.masks import mask, packed, total
@@ -55,7 +54,7 @@ from tacit.protocol.tables import On, Short, Table, short
 
 
 @final
-class KeeperMachine(LeavingMember):
+class KeeperMachine(Machine):
     """One keeper of a session or a series.
 
     Parameters
@@ -91,6 +90,7 @@ class KeeperMachine(LeavingMember):
         self._draw: tuple[int, ...] | None = None
         self._waited = False  # long enough for a coordinator that still needs the last answer
         self._stopped = False
+        self._parting: bytes | None = None  # what it has signed, once it has left
 
     @classmethod
     def resume(
@@ -389,9 +389,21 @@ class KeeperMachine(LeavingMember):
             self._records.append(Ended(self.update, None))
         self._notices.append(Finished(self.session.rounds))
 
-    @property
-    def _reached(self) -> int:
-        return self.update
+    def _end(self, stop: Stop) -> None:
+        self._record_stop(stop.reason)
+
+    def _leave(self, _: Any) -> None:
+        # Recorded before it is told: a restarted keeper must not come back after the others go on without it.
+        self._record_stop(Reason.OPERATOR)
+        self._messages.append(Send(COORDINATOR, self._part()))
+
+    def _part(self) -> bytes:
+        self._parting = self.codec.seal(self.number, Stop(self.update, Reason.OPERATOR), self._sign)
+        return self._parting
+
+    def _say_stopped(self, _: Any) -> None:
+        if self._parting is not None and self._may_answer(COORDINATOR):
+            self._messages.append(Send(COORDINATOR, self._parting))
 
     def _expire(self, _: Any) -> None:
         if self._begun is not None:  # nothing was sent, so there is nothing to record
@@ -415,8 +427,8 @@ class KeeperMachine(LeavingMember):
         On.ASKED: None,
         On.NOISE: _take_noise,
         On.JOINED: _say_again,
-        On.STOP: (LeavingMember._end, P.STOPPED),
-        On.HALT: (LeavingMember._leave, P.STOPPED),
+        On.STOP: (_end, P.STOPPED),
+        On.HALT: (_leave, P.STOPPED),
         On.EXPIRED: (_expire, P.STOPPED),
         On.FEEDBACK: (_finish, P.FINISHED),  # of a series: the last slot is over, and may be lost
         On.COMPLETE: Machine._misplaced,
@@ -444,7 +456,7 @@ class KeeperMachine(LeavingMember):
                 On.PAST: _repeat,
                 On.JOINED: _serve_again,
                 On.LEFT: _wait_for_return,
-                On.STOP: (LeavingMember._end, P.STOPPED),
+                On.STOP: (_end, P.STOPPED),
                 (On.FEEDBACK, On.HALT, On.EXPIRED, On.ALL_DONE): (_finish, P.FINISHED),
                 (On.KEY, On.ASKED): None,
                 On.COMPLETE: Machine._misplaced,
@@ -455,7 +467,7 @@ class KeeperMachine(LeavingMember):
                 On.COMPLETE: Machine._misplaced,
             },
             P.STOPPED: {
-                (On.PAST, On.CLOSING, On.LACKING, On.LOST, On.JOINED): LeavingMember._say_stopped,
+                (On.PAST, On.CLOSING, On.LACKING, On.LOST, On.JOINED): _say_stopped,
                 (On.KEY, On.ASKED, On.FEEDBACK, On.STOP, On.HALT, On.EXPIRED): None,
                 On.COMPLETE: Machine._misplaced,
             },
