@@ -129,8 +129,8 @@ def verbs_that_need_an_extra():
     yield ["audit", "--agents", "5", *law], "simulation"
     yield ["compare", "--graph", "ring:5", "--epsilon", "1"], "simulation"
     yield ["sweep", "--agents", "3", *promise, "--out", FOLDER / "sweep.nc"], "simulation"
-    yield ["figure", "graph"], "plots"
-    yield ["figure", "convergence"], "plots"
+    yield ["figure", "radius"], "plots"
+    yield ["figure", "trajectories"], "plots"
     yield ["studio"], "studio"
 
 
