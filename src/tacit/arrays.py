@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from tacit.errors import StateError
+from tacit.arguments import shown
+from tacit.errors import ParameterError, StateError
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
@@ -132,3 +133,37 @@ def require_finite(values: FloatArray, what: str) -> None:
     if bad.any():
         place = tuple(int(i) for i in np.argwhere(bad)[0])
         raise StateError(f"{what} must be finite numbers, got NaN or infinity at index {place}.")
+
+
+def checked_per_agent(
+    value: PerAgent, name: str, *, below_one: bool, field: str | None = None
+) -> float | FloatArray:
+    """Return a number in (0, 1) or (0, ∞), or one per agent.
+
+    Several numbers are returned as a read-only array.
+    """
+    must = "must be in (0, 1)" if below_one else "must be a positive number"
+    if is_labelled(value):
+        raise ParameterError(
+            f"{name} must be one number, or one per agent in their order, got {shown(value)} with labels. "
+            "A law does not know the agents' names: give graph.in_order(…) of it.",
+            field,
+        )
+    try:
+        if isinstance(value, str | bool):
+            raise TypeError
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        advice = "Give one number, or one per agent."
+        raise ParameterError(f"{name} {must}, got {shown(value)}. {advice}", field) from None
+    if array.ndim > 1 or array.size == 0:
+        raise ParameterError(f"{name} must be one number, or one per agent, got shape {array.shape}.", field)
+    bad = ~(np.isfinite(array) & (array > 0) & ((array < 1) | (not below_one)))
+    if bad.any():
+        first = int(np.argmax(bad.reshape(-1)))
+        where = f" for agent {first}" if array.ndim else ""
+        raise ParameterError(f"{name} {must}, got {array.reshape(-1)[first]}{where}.", field)
+    if array.ndim == 0:
+        return float(array)
+    frozen(array)
+    return array

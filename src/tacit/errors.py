@@ -6,7 +6,8 @@
     ├── InputError (ValueError) what was given cannot be used; the command line exits with 2
     │   ├── GraphError          the graph has a self-loop, a duplicate edge, two parts, …
     │   ├── ParameterError      mixing, noise, decay or a probability is out of its range
-    │   │   └── LawError        a noise law is not known, or does not define what was asked of it
+    │   │   ├── LawError        a noise law is not known, or does not define what was asked of it
+    │   │   └── MotionError     a motion does not define what was asked of it
     │   ├── StateError          values have a wrong shape or are not finite
     │   ├── SessionOver         the session was already over; there is no new result
     │   ├── Useless             the result would say nothing; `anyway` asks for it all the same
@@ -54,6 +55,10 @@ class ParameterError(InputError):
 
 class LawError(ParameterError):
     """A noise law is unknown or unsound, or lacks what was asked."""
+
+
+class MotionError(ParameterError):
+    """A motion does not define what was asked of it."""
 
 
 class StateError(InputError):

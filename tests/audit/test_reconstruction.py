@@ -29,7 +29,7 @@ def on_grid(view, prior, run, points=200_001):
     for t in range(view.x.shape[1]):
         if not view.law.shadowed or view.update[0, t] == 0:
             log -= np.abs(view.x[run, t] - state) / view.scales[0, t]
-        state = (1 - view.sigma) * state + view.sigma * view.y[run, t]
+        state = (1 - view.law.sigma) * state + view.law.sigma * view.y[run, t]
     mass = np.exp(log - log.max()) * density
     mass /= mass.sum()
     total = np.cumsum(mass)

@@ -29,7 +29,7 @@ parameters = st.builds(Fading, st.floats(0.05, 0.95), st.floats(0.1, 100), st.fl
 def exact_loss(agent, messages, adjacency, k):
     """The bound of the proof page, in fractions: Σ m_u·g_u/b_u."""
     s = Fraction(agent.lattice.state_step)
-    keep = 1 - Fraction(agent.sigma)
+    keep = 1 - Fraction(agent.law.sigma)
     apart, total = math.ceil(Fraction(adjacency) / s) + k - 1, Fraction(0)
     for u in range(messages):
         g = Fraction(2) ** agent.message_exponent(u)

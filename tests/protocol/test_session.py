@@ -204,7 +204,7 @@ def test_reading_refuses_any_other_bytes():
 
 def test_helpers():
     session = known_session(3, 4, mixing=(0.5, 0.6, 0.7))
-    assert [session.lattice_agent(i).sigma for i in range(3)] == [0.5, 0.6, 0.7]
+    assert [session.lattice_agent(i).law.sigma for i in range(3)] == [0.5, 0.6, 0.7]
     assert session.exponent(1, 2) == session.lattice_agent(1).message_exponent(2)
     assert session.topology == "server"
     assert session.neighbours(0) == (COORDINATOR,)

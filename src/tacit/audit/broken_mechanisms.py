@@ -18,6 +18,7 @@ from tacit.audit.portable import laplace
 from tacit.audit.subjects import Moment, Say, Simulated, Unit, rounded
 from tacit.errors import ParameterError
 from tacit.mechanism import Mechanism
+from tacit.motion.mixing import kept
 
 RAW_EVERY = 4
 SEED_BASE = 1000
@@ -170,7 +171,7 @@ def _mixing(name: str, share: float) -> Callable[[Mechanism], Simulated]:
         if declared.ndim:
             raise ParameterError("this broken mechanism needs one mixing for all agents.")
         sigma = float(declared)
-        return Simulated(mechanism, name=name, sigma=sigma + share * (1 - sigma if share > 0 else sigma))
+        return Simulated(mechanism, name=name, sigma=sigma + share * (kept(sigma) if share > 0 else sigma))
 
     return build
 

@@ -62,7 +62,7 @@ def insider_density(
     share, honest = _shared(transcripts, insiders), mechanism.n - len(insiders)
     told = _told(transcripts, run, insiders)
     said = mechanism.n * y - told.sum(axis=1)
-    sigma, scales = float(share.sigma), share.scales(len(y))
+    motion, scales = share.motion, share.scales(len(y))
     width = (prior.edges[-1] - prior.edges[0]) / cells
     starts = np.asarray(prior.edges[0] + (np.arange(cells) + 0.5) * width, dtype=np.float64)
     mass = prior.density(starts)
@@ -72,8 +72,8 @@ def insider_density(
     log, path, rows = np.zeros(len(total)), 0.0, [mass]
     for t, (sum_t, y_t) in enumerate(zip(said, y, strict=True)):
         if scales[t] > 0:
-            log += law((sum_t - path - (1 - sigma) ** t * total) / scales[t])
-        path = (1 - sigma) * path + sigma * honest * y_t
+            log += law((sum_t - path - motion.influence(t) * total) / scales[t])
+        path = motion.move(path, honest * y_t)
         # Σ_z P(others = z)·likelihood(v + z): only positive terms, so small results keep their digits
         rows.append(mass * np.correlate(np.exp(log - log.max()), others, mode="valid"))
     density = np.array(rows)

@@ -40,7 +40,7 @@ def states(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
     Returns
     -------
     array, shaped like ``view.x``
-        θ_k at every slot, by θ(u+1) = (1−σ)θ(u) + σy (eq:upd).
+        θ_k at every slot, as the agent's motion has it (eq:upd).
     """
     state = np.array(np.broadcast_to(_as_start(view, theta), (len(view.x), *view.x.shape[2:])))
     path = np.empty(view.x.shape)
@@ -49,7 +49,7 @@ def states(view: AgentHistory, theta: npt.ArrayLike) -> FloatArray:
         path[:, slot] = state
         if slot + 1 < view.x.shape[1]:
             heard = moved[:, slot].reshape(-1, *(1,) * (state.ndim - 1))
-            after = (1 - view.sigma) * state + view.sigma * view.y[:, view.rounds_of[slot]]
+            after = view.motion.move(state, view.y[:, view.rounds_of[slot]])
             state = after if heard.all() else np.where(heard, after, state)
     return path
 
@@ -96,9 +96,9 @@ def lattice_draws(
 def fades(view: AgentHistory) -> FloatArray:
     """The factor by which a difference of starts has faded at each slot.
 
-    It is (1−σ)^u after u updates (eq:upd).
+    It is the influence a_u after u updates, (1−σ)^u for mixing (eq:upd).
     """
-    return powers(1 - view.sigma, view.update)
+    return powers(float(view.motion.keep), view.update)
 
 
 def drawn_steps(view: AgentHistory, theta: npt.ArrayLike) -> npt.NDArray[np.int64]:

@@ -77,7 +77,7 @@ def _shadow(views: list[AgentHistory]) -> AuditFinding:
         risen = np.diff(view.update, axis=1) > 0
         moved = risen.reshape(risen.shape + tail)
         heard = view.y[:, view.rounds_of[:-1]]
-        expected = np.where(moved, (1 - view.sigma) * view.x[:, :-1] + view.sigma * heard, view.x[:, :-1])
+        expected = np.where(moved, view.motion.move(view.x[:, :-1], heard), view.x[:, :-1])
         size = _ROUNDING * (1 + np.max(np.abs(view.x)))
         both = view.said[:, 1:] & view.said[:, :-1]
         later = (both & (view.update[:, 1:] > 0)).reshape(both.shape + tail)

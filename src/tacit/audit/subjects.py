@@ -22,6 +22,7 @@ from tacit.errors import ParameterError
 from tacit.history import History
 from tacit.mechanism import Distributed, Mechanism
 from tacit.mechanism.topology import ClosedNeighbourhood
+from tacit.motion import Mixing
 from tacit.theory.finite_precision import message_step
 
 Unit: TypeAlias = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
@@ -225,10 +226,8 @@ class Simulated:
         return np.asarray(np.swapaxes(total / per_agent_columns(share, by_agent.ndim), 0, 1))
 
     def _update(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        declared = np.asarray(self.mechanism.law.sigma)
-        sigma = declared if self.sigma is None else np.asarray(self.sigma)
-        sigma = per_agent_columns(sigma, theta.ndim - 1) if sigma.ndim else sigma
-        return (1 - sigma) * theta + sigma * _as_columns(y, theta)
+        motion = self.mechanism.motion if self.sigma is None else Mixing(self.sigma)
+        return np.asarray(motion.move(theta, _as_columns(y, theta), axis=1))
 
 
 def _finest_step(values: FloatArray, scales: FloatArray) -> float:

@@ -101,8 +101,7 @@ class Paper(Method):
             return np.asarray(x[0])  # all later messages follow from it
         scales = self.scales()
         own = scales if scales.ndim == 1 else scales[:, agent]
-        sigma = np.broadcast_to(self.mechanism.law.sigma, (self.mechanism.n,))
-        return likeliest_start(x, y, 1 - float(sigma[agent]), own)
+        return likeliest_start(x, y, float(self.mechanism.motion.of_agent(agent).keep), own)
 
     @staticmethod
     def _column(value: float | FloatArray) -> FloatArray:

@@ -23,6 +23,7 @@ from tacit.law import Law
 from tacit.mechanism import Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.whole import WholeArray
+from tacit.motion import Motion
 from tacit.report import dataframe, html, latex
 
 if TYPE_CHECKING:
@@ -509,9 +510,9 @@ class AgentHistory:
         return self.law.upper_scales(self.update)
 
     @property
-    def sigma(self) -> float:
-        """The agent's mixing."""
-        return float(self.law.sigma)
+    def motion(self) -> Motion:
+        """How the agent moves."""
+        return self.law.motion
 
 
 def closed_pairs(mechanism: Mechanism) -> IntArray:
@@ -567,7 +568,7 @@ def _check(t: History) -> None:
         raise StateError(f"used must have shape {(*lead, rounds, width)}, got {t.used.shape}.")
     own = t.private
     if own and (
-        own.theta.shape != (*lead, rounds + 1, n, *tail)
+        np.shape(t.mechanism.motion.say(own.theta)) != (*lead, rounds + 1, n, *tail)
         or (own.eta is not None and own.eta.shape != (*lead, slots, t.mechanism.sources, *tail))
     ):
         raise StateError("states and noise must have the shapes of the messages, and one more state.")

@@ -1,7 +1,8 @@
 """The base class of noise laws, and what follows from their scales.
 
 A law must define `scale`, the scale of the noise of update u. For a finite number of rounds everything else
-follows, because the draws are independent and the influence of an agent's value shrinks by 1 − σ per update.
+follows, because the draws are independent and the law's motion says how the influence of an agent's value
+shrinks.
 The base class computes it for every law, slowly. A law overrides the methods for which it has a closed form.
 Statements about an endless run do not follow from single scales, so they have no default. If a law does not
 define one, calling it raises a `LawError` that names the method.
@@ -19,9 +20,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from tacit.arguments import shown
-from tacit.arrays import FloatArray, IntArray, PerAgent, frozen, is_labelled
+from tacit.arrays import FloatArray, IntArray, PerAgent, checked_per_agent
 from tacit.errors import LawError, ParameterError, RecordTooLarge
+from tacit.motion import Mixing, Motion
 from tacit.rounding import ULP, extended, round_up
 
 WORDS = {"sigma": "mixing", "c": "noise", "q": "decay"}
@@ -60,38 +61,6 @@ class Envelope(NamedTuple):
 
     c: PerAgent
     q: PerAgent
-
-
-def checked(value: PerAgent, name: str, *, below_one: bool, field: str | None = None) -> float | FloatArray:
-    """Return a number in (0, 1) or (0, ∞), or one per agent.
-
-    Several numbers are returned as a read-only array.
-    """
-    must = "must be in (0, 1)" if below_one else "must be a positive number"
-    if is_labelled(value):
-        raise ParameterError(
-            f"{name} must be one number, or one per agent in their order, got {shown(value)} with labels. "
-            "A law does not know the agents' names: give graph.in_order(…) of it.",
-            field,
-        )
-    try:
-        if isinstance(value, str | bool):
-            raise TypeError
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        advice = "Give one number, or one per agent."
-        raise ParameterError(f"{name} {must}, got {shown(value)}. {advice}", field) from None
-    if array.ndim > 1 or array.size == 0:
-        raise ParameterError(f"{name} must be one number, or one per agent, got shape {array.shape}.", field)
-    bad = ~(np.isfinite(array) & (array > 0) & ((array < 1) | (not below_one)))
-    if bad.any():
-        first = int(np.argmax(bad.reshape(-1)))
-        where = f" for agent {first}" if array.ndim else ""
-        raise ParameterError(f"{name} {must}, got {array.reshape(-1)[first]}{where}.", field)
-    if array.ndim == 0:
-        return float(array)
-    frozen(array)
-    return array
 
 
 @cache
@@ -151,7 +120,8 @@ class Law(ABC):
             raise LawError(f"the law {type(self).__name__} does not define its name.")
         for word, (name, value) in zip(self.words(), self.values().items(), strict=True):
             below = name in self.below_one
-            object.__setattr__(self, name, checked(value, f"{word} ({name})", below_one=below, field=word))
+            found = checked_per_agent(value, f"{word} ({name})", below_one=below, field=word)
+            object.__setattr__(self, name, found)
         self.agents  # noqa: B018 - refuses per-agent values of different lengths
         if not np.all(self.scale(np.float64(0)) == self.c):
             raise LawError(f"the scale of update 0 must be c, and is not in the law {self.name!r}.")
@@ -270,6 +240,11 @@ class Law(ABC):
         """Return the error for a method that this law does not define."""
         return LawError(f"{what} is unknown: the law {cls.name!r} does not define {method}.")
 
+    @property
+    def motion(self) -> Motion:
+        """How agents move: it decides how much each message says of a start."""
+        return Mixing.of_checked(self.sigma)
+
     # ---- scales -------------------------------------------------------------------------------------
 
     def scales(self, rounds: int) -> FloatArray:
@@ -333,16 +308,16 @@ class Law(ABC):
     def epsilons(self, rounds: int | None) -> FloatArray:
         """Return ε per agent (0-d where all share their parameters), rounded up.
 
-        After T rounds it is Σ_{u<T} (1−σ)^u/s_u with the scale s_u of update u (docs/proofs/privacy.md).
+        After T rounds it is Σ_{u<T} a_u/s_u with the influence a_u of the start, (1−σ)^u for mixing, and the
+        scale s_u of update u (docs/proofs/privacy.md).
         """
         if rounds is None:
             raise self.undefined("epsilons for an endless run", "the loss of an endless run")
         total = extended(np.zeros(() if self.agents is None else self.agents))
-        kept, keeps = extended(1.0), 1 - extended(self.sigma)
+        scales = self.scales(self._draws_within(rounds))
         with np.errstate(divide="ignore"):
-            for scale in self.scales(self._draws_within(rounds)):
-                total = total + kept / extended(scale)
-                kept = kept * keeps
+            for scale, influence in zip(scales, self.motion.influences(), strict=False):
+                total = total + influence / extended(scale)
         return round_up(total, _FLOAT_ERROR + ULP * (4 * rounds + 16))
 
     def _draws_within(self, rounds: int) -> int:
@@ -355,10 +330,10 @@ class Law(ABC):
     def costs(self, rounds: int, distance: float) -> FloatArray:
         """Return the most that each message adds to a likelihood ratio.
 
-        For message u of one agent it is a_u = d·(1−σ)^u/s_u.
+        For message u of one agent it is d·a_u/s_u, with the influence a_u of its start.
         """
         u = np.arange(self._draws_within(rounds))
-        return np.asarray(distance * (1 - self.sigma) ** u / self.scales(u.size))
+        return np.asarray(distance * self.motion.influence(u) / self.scales(u.size))
 
     def loss_parts(self, rounds: int | None, adjacency: float, share: int) -> Iterator[float]:
         """Yield the loss of each message of one agent, rounded up.
@@ -369,7 +344,7 @@ class Law(ABC):
         if rounds is None:
             raise self.undefined("loss_parts for an endless run", "the loss of an endless run")
         u = extended(np.arange(self._draws_within(rounds)))
-        parts = extended(adjacency) * (1 - extended(self.sigma)) ** u / extended(self.scales(u.size))
+        parts = extended(adjacency) * self.motion.influence(u) / extended(self.scales(u.size))
         yield from round_up(parts, _FLOAT_ERROR + ULP * (4 * u + 16)).tolist()
 
     # ---- accuracy -----------------------------------------------------------------------------------

@@ -11,10 +11,11 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from tacit.arrays import FloatArray, PerAgent
+from tacit.arrays import FloatArray, PerAgent, checked_per_agent
 from tacit.errors import LawError
 from tacit.law import geometric
-from tacit.law.base import STEP, Envelope, Law, Terms, checked
+from tacit.law.base import STEP, Envelope, Law, Terms
+from tacit.motion import Mixing
 
 
 @final
@@ -89,8 +90,8 @@ class Constant(Law):
     @classmethod
     def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
         """Return the least constant noise with a loss of at most ε."""
-        mixing = np.asarray(checked(sigma, "mixing (sigma)", below_one=True))
-        spent = 1.0 if rounds is None else -np.expm1(rounds * np.log1p(-mixing))
+        mixing = np.asarray(checked_per_agent(sigma, "mixing (sigma)", below_one=True))
+        spent = 1.0 if rounds is None else Mixing(mixing).followed(rounds)
         c = spent / (mixing * epsilon)
         while float(np.max(cls(mixing, c).epsilons(rounds))) > epsilon:
             c = c * STEP

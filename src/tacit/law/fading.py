@@ -9,10 +9,11 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from tacit.arrays import FloatArray, PerAgent
+from tacit.arrays import FloatArray, PerAgent, checked_per_agent
 from tacit.errors import ParameterError
 from tacit.law import geometric
-from tacit.law.base import STEP, Envelope, Law, Terms, checked
+from tacit.law.base import STEP, Envelope, Law, Terms
+from tacit.motion.mixing import gap, kept, log_kept
 from tacit.rounding import extended
 
 
@@ -76,7 +77,7 @@ class Fading(Law):
     def epsilons(self, rounds: int | None) -> FloatArray:
         """Lemma 1 (lem:pri) and Lemma 5 (lem:pri_dis); ε_T is exact."""
         if rounds is None:
-            self._require_gap((extended(self.q) - 1) + extended(self.sigma) > 0)
+            self._require_gap(gap(extended(self.sigma), extended(self.q)) > 0)
         return geometric.epsilons(self.sigma, self.c, self.q, rounds)
 
     def _require_gap(self, private: np.ndarray) -> None:
@@ -86,14 +87,14 @@ class Fading(Law):
             sigma, q = (float(np.broadcast_to(v, (n,))[where]) for v in (self.sigma, self.q))
             agent = f" for agent {where}" if self.agents else ""
             raise ParameterError(
-                f"decay must be in (1 - mixing, 1) = ({1 - sigma:.6g}, 1), got {q:.6g}{agent}: the noise "
+                f"decay must be in (1 - mixing, 1) = ({kept(sigma):.6g}, 1), got {q:.6g}{agent}: the noise "
                 "would fade faster than the states forget, so no finite epsilon covers an endless run "
                 "(Lemma 1). Raise decay or mixing, or give a number of rounds."
             )
 
     def costs(self, rounds: int, distance: float) -> FloatArray:
         """a_t = d·(1−σ)^t/(c q^t)."""
-        return np.asarray(distance / self.c * ((1 - self.sigma) / self.q) ** np.arange(rounds))
+        return np.asarray(distance / self.c * (kept(self.sigma) / self.q) ** np.arange(rounds))
 
     def loss_parts(self, rounds: int | None, adjacency: float, share: int) -> Iterator[float]:
         """λ_u = δ(1−σ)^u/(c·q^u)."""
@@ -135,7 +136,7 @@ class Fading(Law):
         Rounding is included.
         """
         # refuse mixing out of range before its logarithm is taken
-        sigma = checked(sigma, "mixing (sigma)", below_one=True)
+        sigma = checked_per_agent(sigma, "mixing (sigma)", below_one=True)
         c, q = best_noise(sigma, epsilon, rounds), best_decay(sigma)
         law = cls(sigma, c, q)
         while float(np.max(law.epsilons(rounds))) > epsilon:
@@ -155,7 +156,7 @@ class Fading(Law):
 
 def best_decay(sigma: PerAgent) -> float | FloatArray:
     """q* = (1 − σ)^{1/3}, for every ε and number of rounds."""
-    return _plain(np.exp(np.log1p(-np.asarray(sigma, dtype=np.float64)) / 3))
+    return _plain(np.exp(log_kept(np.asarray(sigma, dtype=np.float64)) / 3))
 
 
 def best_noise(sigma: PerAgent, epsilon: float, rounds: int | None = None) -> float | FloatArray:
@@ -163,7 +164,7 @@ def best_noise(sigma: PerAgent, epsilon: float, rounds: int | None = None) -> fl
 
     It is multiplied by 1 − (1−σ)^{2T/3} if only T rounds are run.
     """
-    log_ratio = 2 / 3 * np.log1p(-np.asarray(sigma, dtype=np.float64))
+    log_ratio = 2 / 3 * log_kept(np.asarray(sigma, dtype=np.float64))
     spent = 1.0 if rounds is None else -np.expm1(rounds * log_ratio)
     return _plain(spent / (epsilon * -np.expm1(log_ratio)))
 

@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.arrays import FloatArray, PerAgent
+from tacit.motion.mixing import gap, kept
 from tacit.rounding import ULP, extended, fraction_up, ratio_up, round_up
 
 _EXACT_ROUNDS = 1000  # powers of exact fractions stay cheap up to here
@@ -59,10 +60,10 @@ def _exact_epsilon(kind: list[float], rounds: int | None) -> float:
     """ε of one agent, as an exact fraction of its parameters, rounded up."""
     sigma, c, q = map(Fraction, kind)
     if rounds is None:
-        return fraction_up(q / (c * (q + sigma - 1)))  # Lemma 1 (lem:pri)
+        return fraction_up(q / (c * gap(sigma, q)))  # Lemma 1 (lem:pri)
     if rounds == 0:
         return 0.0
-    ratio = (1 - sigma) / q
+    ratio = kept(sigma) / q
     over, under = ratio.numerator, ratio.denominator
     # Σ_{t<T} ρ^t = (u^T − o^T)/((u − o)·u^{T−1}) for ρ = o/u
     if over == under:
@@ -77,15 +78,15 @@ def _rounded_epsilons(mixing: PerAgent, noise: PerAgent, decay: PerAgent, rounds
     An allowance for rounding errors is added.
     """
     sigma, c, q = extended(mixing), extended(noise), extended(decay)
-    gap = (q - 1) + sigma  # q − (1 − σ)
+    over = gap(sigma, q)
     if rounds is None:
         # Lemma 1 (lem:pri); the subtraction above has an absolute error of up to ULP
-        return round_up(q / (c * gap), ULP * (8 + 2 / gap))
+        return round_up(q / (c * over), ULP * (8 + 2 / over))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        # Σ_{t<T} ρ^t with ρ = 1 − gap/q, without cancellation near ρ = 1
-        growth = rounds * np.log1p(-gap / q)
-        total = np.where(gap == 0, extended(rounds), -np.expm1(growth) * q / gap)
-        sensitivity = np.where(gap > 0, np.minimum(rounds / q, 1 / gap), rounds / q)
+        # Σ_{t<T} ρ^t with ρ = 1 − over/q, without cancellation near ρ = 1
+        growth = rounds * np.log1p(-over / q)
+        total = np.where(over == 0, extended(rounds), -np.expm1(growth) * q / over)
+        sensitivity = np.where(over > 0, np.minimum(rounds / q, 1 / over), rounds / q)
         return round_up(total / c, ULP * (16 + 4 * sensitivity + 4 * np.abs(growth)))
 
 
@@ -97,14 +98,14 @@ def loss_parts(
     For an endless run the last item is the sum of all remaining λ_u. It is below 1/`share` of the total.
     """
     mixing, decay = extended(sigma), extended(q)
-    first, ratio = extended(adjacency) / extended(c), (1 - mixing) / decay
+    first, ratio = extended(adjacency) / extended(c), kept(mixing) / decay
     head = rounds if rounds is not None else math.ceil(math.log(share) / -math.log(float(ratio))) + 1
     u = extended(np.arange(head + 1))
     powers = round_up(first * ratio**u, ULP * (4 * u + 16))
     yield from powers[:head].tolist()
     if rounds is None:
-        gap = decay + mixing - 1
-        yield float(round_up(extended(powers[head]) * decay / gap, ULP * (8 + 2 / gap)))
+        over = gap(mixing, decay)
+        yield float(round_up(extended(powers[head]) * decay / over, ULP * (8 + 2 / over)))
 
 
 @lru_cache(maxsize=4096)  # agents of one session ask for the same scales repeatedly

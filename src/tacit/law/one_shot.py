@@ -12,8 +12,8 @@ from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
-from tacit.arrays import FloatArray, PerAgent
-from tacit.law.base import STEP, Envelope, Law, checked
+from tacit.arrays import FloatArray, PerAgent, checked_per_agent
+from tacit.law.base import STEP, Envelope, Law
 from tacit.law.geometric import by_kinds
 from tacit.rounding import extended, fraction_up, product_up, round_up
 
@@ -81,7 +81,7 @@ class OneShot(Law):
     @classmethod
     def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
         """Return the one-shot noise with a loss of at most ε: c = 1/ε."""
-        mixing, c = checked(sigma, "mixing (sigma)", below_one=True), 1 / epsilon
+        mixing, c = checked_per_agent(sigma, "mixing (sigma)", below_one=True), 1 / epsilon
         while float(np.max(cls(mixing, c).epsilons(None))) > epsilon:
             c *= STEP
         return cls(mixing, c)

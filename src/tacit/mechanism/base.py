@@ -21,12 +21,12 @@ from tacit.arrays import (
     IntArray,
     ValuesLike,
     as_states,
-    per_agent_columns,
     require_finite,
 )
 from tacit.errors import ParameterError, RecordTooLarge, StateError
 from tacit.law import Law
 from tacit.memory import available_memory
+from tacit.motion import Motion
 
 if TYPE_CHECKING:
     from tacit.history import History
@@ -89,7 +89,7 @@ class Mechanism(ByValue, ABC):
     def stationary(self) -> FloatArray:
         """ω with ωᵀW = ωᵀ for the feedback y = Wx, up to a factor.
 
-        γ_i = ω_i/σ_i is the weight of agent i in the target.
+        γ_i = ω_i·τ_i is the weight of agent i in the target. The lag τ_i of its motion is 1/σ_i for mixing.
         """
 
     @abstractmethod
@@ -122,17 +122,18 @@ class Mechanism(ByValue, ABC):
         """
         return self.law.shadowed
 
+    @property
+    def motion(self) -> Motion:
+        """How the agents move."""
+        return self.law.motion
+
     def report(self, basis: FloatArray, eta: FloatArray) -> FloatArray:
         """Phase (i): the messages x_i(t) = θ_i(t) + η_i(t)."""
-        return basis + eta
+        return np.asarray(self.motion.say(basis) + eta)
 
     def update(self, theta: FloatArray, y: FloatArray) -> FloatArray:
-        """Phase (iv): return the states moved towards the feedback.
-
-        θ_i(t+1) = (1 − σ_i) θ_i(t) + σ_i y_i(t), eq:upd and eq:upd_dis.
-        """
-        sigma = per_agent_columns(np.asarray(self.law.sigma), theta.ndim)
-        return (1 - sigma) * theta + sigma * y
+        """Phase (iv): return the moved states; eq:upd and eq:upd_dis."""
+        return np.asarray(self.motion.move(theta, y))
 
     @property
     def names(self) -> Sequence[Hashable]:
@@ -155,7 +156,7 @@ class Mechanism(ByValue, ABC):
     def step(self, state: State, eta: FloatArray) -> tuple[State, Round]:
         """Run one round on the given noise."""
         if self.keepers:
-            x = state.basis  # sent under a mask, so nobody sees it
+            x = self.motion.say(state.basis)  # sent under a mask, so nobody sees it
             y = self.aggregate(x) + eta.sum(axis=0) / self.n
         else:
             x = self.report(state.basis, eta)
@@ -196,9 +197,10 @@ class Mechanism(ByValue, ABC):
                 f"dense matrices of {self.n} agents must fit in memory, but need {needed / 2**30:.3g} GiB of "
                 f"{available / 2**30:.3g}. Take fewer agents; `adjacency` of a graph is sparse."
             )
-        sigma = np.broadcast_to(np.asarray(self.law.sigma, dtype=np.float64), (self.n,))[:, None]
+        motion = self.motion
+        sigma = np.broadcast_to(np.asarray(motion.pull, dtype=np.float64), (self.n,))[:, None]
         feedback = sigma * self.aggregate(np.eye(self.n))  # σW
-        a = np.diag(1 - sigma[:, 0]) + feedback
+        a = np.diag(np.broadcast_to(motion.keep, (self.n,))) + feedback
         return a, np.tile(sigma / self.n, (1, self.keepers)) if self.keepers else feedback
 
     def execute(self, values: ValuesLike, noise: npt.ArrayLike) -> History:
@@ -217,17 +219,18 @@ class Mechanism(ByValue, ABC):
         from tacit.history import History, Private
 
         state = self.start(values)
-        eta = self._as_noise(noise, state.theta.shape[1:])
+        said = self.motion.say(state.theta)
+        eta = self._as_noise(noise, said.shape[1:])
         thetas, rounds = [state.theta], []
         for eta_t in eta:
-            state, said = self.step(state, eta_t)
+            state, done = self.step(state, eta_t)
             thetas.append(state.theta)
-            rounds.append(said)
-        empty_y = np.empty((0, *self.aggregate(thetas[0]).shape))
+            rounds.append(done)
+        empty_y = np.empty((0, *self.aggregate(said).shape))
         return History.full(
             self,
-            np.stack([said.x for said in rounds]) if rounds else np.empty((0, *state.theta.shape)),
-            np.stack([said.y for said in rounds]) if rounds else empty_y,
+            np.stack([done.x for done in rounds]) if rounds else np.empty((0, *said.shape)),
+            np.stack([done.y for done in rounds]) if rounds else empty_y,
             private=Private(np.stack(thetas), eta),
         )
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast, final
 
@@ -25,6 +24,7 @@ import numpy.typing as npt
 from tacit.errors import ParameterError, StateError
 from tacit.law import Law
 from tacit.mechanism.whole import Whole, as_whole, nearest
+from tacit.motion import Motion
 
 _NOISE_ROOM = 64
 """Messages have room for this many noise scales. A draw exceeds it with probability e^−64 = 1.6·10^−28."""
@@ -93,18 +93,19 @@ class Lattice:
     ) -> Lattice:
         """Return a lattice for a number of rounds.
 
-        It is fine enough for them, and wide enough for their noise. The state step is at most 2^−(bits+16)·σ
-        times the last noise scale. Rounded states then add less than 2^−(bits+14) per component to the loss
+        It is fine enough for them, and wide enough for their noise. The state step is at most 2^−(bits+16)
+        times the last noise scale, and finer by what rounding adds up to in the states (`Motion.fineness`, σ
+        for mixing). Rounded states then add less than 2^−(bits+14) per component to the loss
         of all messages.
         """
         kinds = law.kinds()
         last = min(kind.least_scale(rounds) for kind in kinds)
         if last == 0:
             raise ParameterError(f"noise must not vanish: after {rounds} rounds it is below 2^-1000.")
-        finest = last * float(np.min(law.sigma))
+        finest = last * law.motion.fineness
         exponent = math.frexp(finest)[1] - 1 - bits - 16
         most = max(kind.largest_scale(rounds) for kind in kinds)
-        room = max(abs(low), abs(high)) + _NOISE_ROOM * most
+        room = _room(law, low, high, most)
         reach = max(math.frexp(room)[1], exponent + 1) + 1
         return cls(low, high, exponent, bits, reach)
 
@@ -228,24 +229,18 @@ class LatticeAgent:
             raise ParameterError("an agent on a lattice must have single numbers as its parameters.")
         self._require_room(float(self.law.c))
 
-    @property
-    def sigma(self) -> float:
-        """The agent's mixing."""
-        return float(self.law.sigma)
+    @cached_property
+    def motion(self) -> Motion:
+        """How the agent moves."""
+        return self.law.motion
 
     def _require_room(self, scale: float) -> None:
-        room = max(abs(self.lattice.low), abs(self.lattice.high)) + _NOISE_ROOM * scale
+        room = _room(self.law, self.lattice.low, self.lattice.high, scale)
         if room > self.lattice.reach:
             raise ParameterError(
                 f"the session's reach must hold the range and {_NOISE_ROOM} times the noise, {room:g}, "
                 f"but is {self.lattice.reach:g}. Raise reach_exponent, or use Lattice.fitting."
             )
-
-    @cached_property
-    def mixing(self) -> tuple[int, int]:
-        """σ as numerator and power of two: σ = numerator/2^shift, exactly."""
-        sigma = Fraction(self.sigma)
-        return sigma.numerator, sigma.denominator.bit_length() - 1
 
     def speaks(self, u: int) -> bool:
         """Whether fresh noise is drawn for message u.
@@ -306,12 +301,24 @@ class LatticeAgent:
         return max(min(x, bound), -bound) if isinstance(x, int) else np.clip(x, -bound, bound)
 
     def update(self, state: Any, y: Any) -> Whole:
-        """Phase (iv): return the state moved towards the feedback.
+        """Phase (iv): return the state moved by the feedback.
 
-        It is (1−σ)θ + σy to the nearest state step, ties up; eq:upd, eq:upd_dis. The result lies between θ
-        and y, so states never leave the reach.
+        It is rounded to the nearest state step, ties up; eq:upd, eq:upd_dis. States never leave the reach.
         """
         theta = self.lattice.within(state, "a state")
-        numerator, shift = self.mixing
+        numerator, shift = self._share
         move = numerator * (self.lattice.within(y, "feedback") - theta)
         return cast(Whole, theta + ((move + (1 << shift >> 1)) >> shift))
+
+    @cached_property
+    def _share(self) -> tuple[int, int]:
+        """σ as numerator and power of two: numerator/2^shift, exactly."""
+        numerator, denominator = float(self.motion.pull).as_integer_ratio()
+        return numerator, denominator.bit_length() - 1
+
+
+def _room(law: Law, low: float, high: float, scale: float) -> float:
+    """Return the largest magnitude of a message with noise of this scale."""
+    start = max(abs(low), abs(high))
+    said = start + _NOISE_ROOM * scale
+    return law.motion.reach(start, said)

@@ -43,8 +43,8 @@ _PACKAGE = Path(__file__).parents[1]
 SOURCES = sha256(
     b"".join(
         file.read_bytes()
-        for part in ("noise", "simulation")
-        for file in sorted(_PACKAGE.glob(f"{part}/_[a-z]*.py"))
+        for part in ("motion/mixing.py", "noise/_[a-z]*.py", "simulation/_[a-z]*.py")
+        for file in sorted(_PACKAGE.glob(part))
     )
 ).hexdigest()
 """What all files with kernels say: compiled code of other files is compiled anew."""

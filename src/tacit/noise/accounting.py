@@ -1,7 +1,8 @@
 """The privacy loss of one agent's messages on a lattice, never too small.
 
 The largest distance between two adjacent states is a whole number of steps, so it is computed exactly. Let
-D_u be this distance in state steps and m_u in message steps. With k components, r_u = g_u/s and 1 − σ = a/b,
+D_u be this distance in state steps and m_u in message steps. With k components, r_u = g_u/s and, for mixing,
+1 − σ = a/b,
 
     D_0 = ⌈δ/s⌉ + k − 1,   D_{u+1} = ⌊(a·D_u + k(b−1))/b⌋,   m_u = ⌊(D_u + k(r_u−1))/r_u⌋
 
@@ -61,22 +62,17 @@ def sensitivities(agent: LatticeAgent, adjacency: float = 1.0, components: int =
     """
     if components < 1:
         raise ParameterError(f"components must be at least 1, got {components}.")
-    # All distances are whole numbers of any length. As floats their rounding errors would add up over the
-    # rounds, and one of them that is too small makes the whole account wrong.
     step = Fraction(2) ** agent.lattice.state_exponent
-    apart = math.ceil(Fraction(require_adjacency(adjacency)) / step) + components - 1
-    sigma, shift = agent.mixing
-    keep, whole = (1 << shift) - sigma, 1 << shift
-    u = 0
-    while agent.speaks(u):
+    start = math.ceil(Fraction(require_adjacency(adjacency)) / step) + components - 1
+    for u, apart in enumerate(agent.motion.steps_apart(start, components)):
+        if not agent.speaks(u):
+            return
         try:
             r = agent.message_exponent(u) - agent.lattice.state_exponent
         except ParameterError:
             return  # the noise is narrower than the state step from here on
         # ⌊…⌋ by a shift. Rounding a state to a message step can add just under one step per component.
         yield (apart + components * ((1 << r) - 1)) >> r
-        apart = (keep * apart + components * (whole - 1)) >> shift
-        u += 1
 
 
 def losses(agent: LatticeAgent, adjacency: float = 1.0, components: int = 1) -> Iterator[tuple[int, float]]:

@@ -12,6 +12,7 @@ from tacit.arrays import FloatArray
 from tacit.errors import ParameterError
 from tacit.law import Constant, Fading
 from tacit.mechanism import ClientServer
+from tacit.motion.mixing import kept
 from tacit.theory import accuracy, privacy
 from tacit.theory import bounds as bounds_of
 from tacit.theory.optimum import best_fading, best_one_shot, price_of_smoothness
@@ -71,7 +72,7 @@ def even_decays(sigma: float, points: int = 15) -> FloatArray:
     They are 0.25, 0.3, …, 0.95 for the paper's σ = 0.8.
     """
     sigma = _mixing(sigma)
-    return np.round(1 - sigma + sigma * np.arange(1, points + 1) / (points + 1), 12)
+    return np.asarray(np.round(kept(sigma) + sigma * np.arange(1, points + 1) / (points + 1), 12))
 
 
 def dense_decays(sigma: float, points: int = 48) -> FloatArray:
@@ -82,7 +83,7 @@ def dense_decays(sigma: float, points: int = 48) -> FloatArray:
     sigma = _mixing(sigma)
     # The first is 0.4% inside: closer to the end, ε would stretch the axis over many decades.
     along = np.linspace(0.02, 0.98, points)
-    return np.asarray(1 - sigma + sigma * (along - 0.8 * np.sin(2 * np.pi * along) / (2 * np.pi)))
+    return np.asarray(kept(sigma) + sigma * (along - 0.8 * np.sin(2 * np.pi * along) / (2 * np.pi)))
 
 
 def _mixing(sigma: float) -> float:

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tacit.motion.mixing import kept
 from tacit.plots.curves import Tradeoff
 from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import BLUE, DASHES, GREY, RED, label_line, plain_log, text_size
@@ -16,7 +17,7 @@ def draw_tradeoff(data: Tradeoff, *, ax: Where = None, width: Width = None) -> F
     with panels(6.4, 5.4, 2, ax=ax, wanted=width, below=True, sharex=True) as sheet:
         above, below = sheet.axes
         for each in sheet.axes:
-            _frame(each, 1 - data.sigma)
+            _frame(each, kept(data.sigma))
         _privacy(above, data)
         _accuracy(below, data)
         with_what = f"{data.agents:,} agents, mixing σ = {data.sigma:g}, noise c = {data.c:g}"
@@ -40,7 +41,7 @@ def _privacy(ax: Axes, data: Tradeoff) -> None:
     ax.set_ylabel("ε, per unit of adjacency")
     ax.set_title("Privacy: the slower the decay, the smaller ε …")
     ax.annotate(
-        "grey, q ≤ 1 − σ: no finite ε", (1 - data.sigma, 0.86), xycoords=("data", "axes fraction"),
+        "grey, q ≤ 1 − σ: no finite ε", (kept(data.sigma), 0.86), xycoords=("data", "axes fraction"),
         xytext=(14, 0), textcoords="offset points", va="top", fontsize=text_size(8), color=GREY,
     )  # fmt: skip
 

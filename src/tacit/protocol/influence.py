@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
 
+from tacit.motion import Motion
+
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
 
@@ -32,8 +34,9 @@ class Influence:
     """
 
     number: int
-    mixing: tuple[float, ...]
-    """One for all, or one for each agent."""
+    motion: Motion
+    alike: bool
+    """Whether all agents move alike."""
     states: tuple[float, ...]
     """The coefficient in the own state and in all others', or in each agent's."""
     weight: float = 0.0
@@ -42,10 +45,10 @@ class Influence:
     @classmethod
     def of(cls, session: Session, number: int) -> Self:
         """Return the initial weights: 1 in the own state, 0 in all others."""
-        if isinstance(session.mixing, float):
-            # With one mixing all others have the same coefficient in every round, so two numbers are enough.
-            return cls(number, (session.mixing,), (1.0, 0.0))
-        return cls(number, session.mixing, tuple(float(i == number) for i in range(session.n)))
+        motion, alike = session.mechanism.motion, isinstance(session.mixing, float)
+        # With one mixing all others have the same coefficient in every round, so two numbers are enough.
+        states = (1.0, 0.0) if alike else tuple(float(i == number) for i in range(session.n))
+        return cls(number, motion, alike, states)
 
     def hear(self, used: bytes, count: int) -> None:
         """Take the next feedback: a bit for each used agent, and their number.
@@ -54,15 +57,16 @@ class Influence:
         """
         mine = used[self.number // 8] >> self.number % 8 & 1
         self.used += mine
-        if len(self.mixing) == 1:
-            (sigma,), (own, others) = self.mixing, self.states
+        move = self.motion.move
+        if self.alike:
+            own, others = self.states
             # The mean of the used messages: the own one, if used, and those of others, which weigh the same.
             y = (mine * own + (count - mine) * others) / count
-            self.states = own + sigma * (y - own), others + sigma * (y - others)
+            self.states = move(own, y), move(others, y)
         else:
             # With one mixing per agent the others' states differ, so every state is tracked.
             states = np.array(self.states)
             bits = np.unpackbits(np.frombuffer(used, dtype=np.uint8), bitorder="little")[: states.size]
             y = float(bits @ states) / count
-            self.states = tuple((states + np.array(self.mixing) * (y - states)).tolist())
+            self.states = tuple(move(states, y).tolist())
         self.weight = y

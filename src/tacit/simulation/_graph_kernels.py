@@ -17,7 +17,7 @@ import numpy as np
 from tacit.arrays import FloatArray, IntArray
 from tacit.noise._kernels import Words, compiled, inlined, next_draws, prefer_wide, stream
 from tacit.noise._lanes import LANES
-from tacit.simulation._kernels import AGENTS, DRAWS, sum_of_blocks
+from tacit.simulation._kernels import AGENTS, DRAWS, keeps, sum_of_blocks
 from tacit.simulation._simd import closed_sum, combine, weighted_closed_sum, weighted_sum
 
 
@@ -144,7 +144,7 @@ def move(
         # agents of the round have read them.
         for i in range(b, end):
             first, last = indptr[i], indptr[i + 1]
-            keep = 1.0 - sigma[i * _stride(sigma)]
+            keep = keeps(sigma[i * _stride(sigma)])
             share = sigma[i * _stride(sigma)]
             if own is not None:  # decided at compile time: without weights the loop has no branch
                 weighted_closed_sum(x, indices, heard, first, last, i, own[i], total, i - b, lanes)  # y_i

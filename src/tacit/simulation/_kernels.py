@@ -10,10 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arrays import FloatArray
-from tacit.noise._kernels import Words, column_key, compiled
+from tacit.motion.mixing import kept
+from tacit.noise._kernels import Words, column_key, compiled, inlined
 
 DRAWS = 512  # draws at a time: enough for full vector loops, small enough for the first-level cache
 AGENTS = 1024  # agents in a block of a sum
+keeps = inlined(kept)  # 1 − σ, compiled into the kernels
 
 
 @compiled

@@ -14,7 +14,7 @@ import numpy as np
 from tacit.arrays import FloatArray, IntArray
 from tacit.noise._kernels import Words, compiled, inlined, next_draws, open_stream, prefer_wide, stream
 from tacit.noise._lanes import LANES
-from tacit.simulation._kernels import AGENTS, sum_of_blocks
+from tacit.simulation._kernels import AGENTS, keeps, sum_of_blocks
 
 
 @inlined
@@ -25,13 +25,13 @@ def _towards(values: Any, sigma: Any, y: Any, first: Any) -> None:
     """
     # Two loops, not one with a stride: each reads contiguous memory, so both vectorise.
     if len(sigma) == 1:
-        keep, pull = 1.0 - sigma[0], sigma[0] * y
+        keep, pull = keeps(sigma[0]), sigma[0] * y
         for p in range(len(values)):
             values[p] = keep * values[p] + pull
     else:
         own = sigma[first : first + len(values)]
         for p in range(len(values)):
-            values[p] = (1.0 - own[p]) * values[p] + own[p] * y
+            values[p] = keeps(own[p]) * values[p] + own[p] * y
 
 
 @inlined

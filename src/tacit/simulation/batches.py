@@ -46,10 +46,10 @@ class Setup:
 
     @cached_property
     def weights(self) -> tuple[FloatArray, float]:
-        """γ_i = ω_i/σ_i (Lemma 8), as one number if all are equal, and their sum."""
+        """γ_i = ω_i·τ_i (Lemma 8), as one number if all are equal, and their sum."""
         if not self.averages:
             return np.ones(1), 1.0
-        gamma = self.mechanism.stationary / np.asarray(self.mechanism.law.sigma)
+        gamma = self.mechanism.motion.weight(self.mechanism.stationary)
         if gamma.min() == gamma.max():
             return np.ones(1), float(self.mechanism.n)
         return gamma, _kernels.total(gamma)
@@ -92,7 +92,7 @@ class Tile(ABC):
         _kernels.column_keys(np.uint64(setup.seed), runs, parts, self._keys)
         self._rounds, self._shadowed = setup.rounds, setup.mechanism.shadowed
         self._scales = Scales(law)
-        self._sigma = np.atleast_1d(np.array(law.sigma))
+        self._sigma = np.atleast_1d(np.array(setup.mechanism.motion.pull))
         self._weights = setup.weights
         blocks = -(-self.n // _kernels.AGENTS)
         self._team, self._blocks, self._block_bounds = team, blocks, even_shares(blocks, team)

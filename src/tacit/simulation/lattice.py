@@ -131,20 +131,20 @@ def rounding_bound(on: OnLattice, rounds: int) -> FloatArray:
     the reach are not covered.
     """
     s = on.lattice.state_step
-    sigma = np.array([agent.sigma for agent in on.agents])
-    theta = basis = heard = np.full(len(sigma), s / 2)
+    motion = on.mechanism.motion
+    theta = basis = heard = np.full(len(on.agents), s / 2)
     bounds = [float(theta.max())]
     opens_once = bool(on.mechanism.keepers) and on.mechanism.shadowed
     for u in range(rounds):
         if opens_once and u > 0:  # states still move towards the single feedback of round 0
-            theta = (1 - sigma) * theta + sigma * heard + s / 2
+            theta = motion.move(theta, heard) + s / 2
             bounds.append(float(theta.max()))
             continue
         steps = np.ldexp(1.0, np.array([agent.message_exponent(u) for agent in on.agents]))
         said = basis + np.where(steps > s, steps / 2, 0)
         heard = said.max() + s / 2
-        theta = (1 - sigma) * theta + sigma * heard + s / 2
-        basis = (1 - sigma) * said + sigma * heard + s / 2 if on.mechanism.shadowed else theta
+        theta = motion.move(theta, heard) + s / 2
+        basis = motion.move(said, heard) + s / 2 if on.mechanism.shadowed else theta
         bounds.append(float(theta.max()))
     return np.array(bounds) * (1 + 2**-40)
 

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tacit.arrays import FloatArray
 from tacit.history import History, Private
 from tacit.mechanism import ClientServer, Distributed, Mechanism
+from tacit.motion.mixing import mixed
 
 Rows = list[list[float]]
 
@@ -101,7 +102,7 @@ def _opened(x: Rows, draws: Rows) -> list[float]:
 def _moved(rows: Rows, sigma: list[float], heard: Rows) -> Rows:
     """Return (1 − σ_i) θ_i + σ_i y_i for every agent, eq:upd and eq:upd_dis."""
     return [
-        [(1 - s) * a + s * y for a, y in zip(row, y_i, strict=True)]
+        [mixed(s, a, y) for a, y in zip(row, y_i, strict=True)]
         for row, s, y_i in zip(rows, sigma, heard, strict=True)
     ]
 

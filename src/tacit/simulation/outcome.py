@@ -129,7 +129,7 @@ def sample_agent(
         )
     apart = _finite("value", value) - _finite("average", average)
     path = sample_average(mechanism, rounds, runs, start=average, seed=seed)
-    return path + (1 - float(mechanism.law.sigma)) ** np.arange(rounds + 1) * apart
+    return np.asarray(path + mechanism.motion.influence(np.arange(rounds + 1)) * apart)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ class _Groups:
         if mechanism.shadowed:
             scale = _shadow_scales(classes)
             if rounds is not None:
-                scale = scale * _arrived(classes.sigma, rounds)
+                scale = scale * classes.law.motion.followed(rounds)
             return cls(classes.agents, scale, classes.law)
         # V = Σ_t Σ_i ω_i η_i(t) / Σγ_i: agents that differ only in σ add the same
         scale = classes.omega * classes.c / classes.total_gamma
@@ -212,7 +212,7 @@ def _fresh_path(
 def _shadow_path(
     mechanism: Mechanism, rounds: int, runs: int, scales: np.random.Generator, normals: np.random.Generator
 ) -> FloatArray:
-    # θ_i differs from its shadow by (1 − σ_i)^t η_i, and the shadows' average is constant after round 0
+    # θ_i differs from its shadow by a_t·η_i, and the shadows' average is constant after round 0
     classes = noise_classes(mechanism)
     count, scale = classes.agents, _shadow_scales(classes)
     path = np.zeros((runs, rounds + 1))
@@ -222,21 +222,13 @@ def _shadow_path(
         size = (chunk.stop - chunk.start, count.size)
         noise = scale * np.sqrt(2 * scales.standard_gamma(count, size=size)) * normals.standard_normal(size)
         for t in range(1, rounds + 1):
-            path[chunk, t] = (noise * _arrived(classes.sigma, t)).sum(axis=-1)
+            path[chunk, t] = (noise * classes.law.motion.followed(t)).sum(axis=-1)
     return path
 
 
 def _shadow_scales(classes: AgentClasses) -> FloatArray:
     """Scale of γ_i η_i / Σγ_i for each class of agents."""
     return np.asarray(classes.gamma * classes.c / classes.total_gamma)
-
-
-def _arrived(sigma: FloatArray, rounds: int) -> FloatArray:
-    """Return the share of the shadow's noise in an agent's state.
-
-    It is 1 − (1 − σ)^T after T rounds.
-    """
-    return np.asarray(-np.expm1(rounds * np.log1p(-sigma)))
 
 
 def _generators(seed: int) -> tuple[np.random.Generator, np.random.Generator]:

@@ -201,9 +201,8 @@ def _sampled(plan: SweepPlan, mechanism: Mechanism, seed: int) -> tuple[FloatArr
     deviation = sample_outcome(mechanism, plan.runs, rounds=plan.rounds, seed=seed)
     apart = math.nan
     if isinstance(mechanism, ClientServer):
-        # differences between agents shrink by 1 − σ in every round, without randomness (lem:con)
-        sigma = float(np.asarray(mechanism.law.sigma))
-        apart = (1 - sigma) ** plan.rounds * plan.spread(mechanism.n)
+        # differences between agents shrink as their starts' influence does, without randomness (lem:con)
+        apart = float(mechanism.motion.influence(plan.rounds)) * plan.spread(mechanism.n)
     return deviation, np.full(plan.runs, apart)
 
 

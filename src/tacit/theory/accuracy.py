@@ -68,7 +68,7 @@ def deviation(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum:
         return LaplaceSum(terms.scale, terms.ratio, terms.repeat * classes.agents[terms.group], terms.rounds)
     # Noise drawn once: the weighted average of the shadows is off by Σγ_iη_i/Σγ_i in every round. State i
     # differs from its shadow by −(1−σ_i)^T·η_i, so the share 1 − (1−σ_i)^T of the noise is in the states.
-    followed = 1.0 if rounds is None else -np.expm1(rounds * np.log1p(-classes.sigma))
+    followed = 1.0 if rounds is None else classes.law.motion.followed(rounds)
     scale = classes.gamma * followed * classes.c / classes.total_gamma
     return LaplaceSum(scale, np.zeros_like(scale), classes.agents, 1)
 
@@ -145,7 +145,7 @@ def agent_deviation(mechanism: Mechanism, agent: int, rounds: int) -> tuple[Lapl
     law = mechanism.law
     if isinstance(mechanism, ClientServer) and not isinstance(law.sigma, np.ndarray):
         # θ_i(T) − average(T) = (1−σ)^T (θ_i(0) − average(0)), so the noise of a state is that of the average.
-        return deviation(mechanism, rounds), (1 - law.sigma) ** rounds * (1 - 1 / mechanism.n)
+        return deviation(mechanism, rounds), law.motion.influence(rounds) * (1 - 1 / mechanism.n)
     if mechanism.n * (1 if mechanism.shadowed else rounds) > _MOST_TERMS:
         raise RecordTooLarge(
             f"one agent's own radius needs agents × rounds of at most {_MOST_TERMS:,}, got {mechanism.n:,} × "
@@ -160,21 +160,23 @@ def _adjoint(mechanism: Mechanism, agent: int, rounds: int) -> tuple[LaplaceSum,
     The result is the law of the noise in it, and the bias of its initial values.
     """
     law, n = mechanism.law, mechanism.n
-    sigma = np.broadcast_to(np.asarray(law.sigma), (n,))
+    motion = mechanism.motion
+    sigma, keep = np.broadcast_to(motion.pull, (n,)), np.broadcast_to(motion.keep, (n,))
     row = np.zeros(n)
     row[agent] = 1.0  # θ_agent(t + s) = row·θ(t) + noise, after s steps back
     coefficients = []
     for _ in range(rounds):
         heard = spread_back(mechanism, sigma * row)
         coefficients.append(np.abs(heard))
-        row = (1 - sigma) * row + heard
+        row = keep * row + heard
     bias = 0.5 * float(np.sum(np.abs(row - weights(mechanism))))
     if not mechanism.shadowed:
         faded = law.scales(rounds)
         faded = faded if faded.ndim > 1 else faded[:, None]
         scale = np.array(coefficients[::-1]).reshape(rounds, n) * faded
     else:
-        row[agent] -= (1 - sigma[agent]) ** rounds  # only the shadow starts with noise, not the state
+        # only the shadow starts with noise, not the state
+        row[agent] -= motion.of_agent(agent).influence(rounds)
         scale = np.abs(row) * law.c
     # With a server all messages of a round have the same weight in a state. A keeper's draw is added to their
     # sum, so it has that weight, too.

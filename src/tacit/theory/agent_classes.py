@@ -36,8 +36,8 @@ class AgentClasses(NamedTuple):
 
     @property
     def gamma(self) -> FloatArray:
-        """γ_i = 1/d_i = ω_i/σ_i, the weight of an agent in the consensus value."""
-        return self.omega / self.sigma
+        """γ_i = 1/d_i = ω_i·τ_i, the weight of an agent in the consensus value."""
+        return self.law.motion.weight(self.omega)
 
 
 def classes_of(mechanism: Mechanism) -> AgentClasses:
@@ -56,8 +56,9 @@ def classes_of(mechanism: Mechanism) -> AgentClasses:
         each = np.broadcast_arrays(mechanism.stationary, *own)
         rows, count = np.unique(np.column_stack(each), axis=0, return_counts=True)
     omega, *parameters = rows.T.astype(np.float64)
-    total = float(np.sum(count * (omega / parameters[law.letters().index("sigma")])))
-    return AgentClasses(omega, type(law)(*parameters), count.astype(np.float64), total)
+    classes = type(law)(*parameters)
+    total = float(np.sum(count * classes.motion.weight(omega)))
+    return AgentClasses(omega, classes, count.astype(np.float64), total)
 
 
 def noise_classes(mechanism: Mechanism) -> AgentClasses:

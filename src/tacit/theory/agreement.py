@@ -22,6 +22,7 @@ import numpy as np
 from tacit.arrays import FloatArray, IntArray
 from tacit.errors import ParameterError
 from tacit.mechanism import Mechanism
+from tacit.motion.mixing import kept, log_kept
 from tacit.theory import every_agent
 from tacit.theory.rates import (
     all_equal,
@@ -126,7 +127,7 @@ def apart(mechanism: Mechanism, rounds: int, spread: float, failure_probability:
     if moves_as_one(mechanism):
         sigma = float(mixing(mechanism)[0])
         # A plain power keeps short decimals exact. For a small σ, 1 − σ would lose digits of σ.
-        left = (1 - sigma) ** rounds if sigma > 1e-3 else math.exp(rounds * math.log1p(-sigma))
+        left = kept(sigma) ** rounds if sigma > 1e-3 else math.exp(rounds * log_kept(sigma))
         pair = float(spread * left)
         return Apart(pair * (1 - 1 / mechanism.n), pair)
     bound = _Bound.of(mechanism, spread, failure_probability, int(rounds))
@@ -148,7 +149,7 @@ def _certain_rounds(sigma: float, tolerance: float, spread: float) -> int:
     """Return the least T with spread·(1−σ)^T ≤ tolerance."""
     if spread <= tolerance:
         return 0
-    shrink = -math.log1p(-sigma)
+    shrink = -log_kept(sigma)
     exact = (math.log(spread) - math.log(tolerance)) / shrink
     # The slack is for rounded logarithms and powers: without it 0.7² would count as above 0.49.
     slack = _EPS * (4 + abs(math.log(spread)) + abs(math.log(tolerance)) + min(exact, 1000))
@@ -197,11 +198,11 @@ class _Bound:
         above, fading = law.envelope(rounds), not mechanism.shadowed
         # With m keepers each state gets m draws instead of N, all of the same weight: m/N of the squares.
         squared = np.broadcast_to(np.asarray(above.c) ** 2, (n,)) * (mechanism.sources / n)
-        decay = above.q if fading else 1 - np.asarray(law.sigma)
+        decay = above.q if fading else np.asarray(mechanism.motion.keep)
         decays, group = np.unique(np.broadcast_to(decay, (n,)), return_inverse=True)
         two = np.partition(d, n - 2)[n - 2 :]
         log_rate = math.log1p(-spectral_gap(mechanism))
-        log_server = math.log1p(-float(sigma.min())) if hears_all(mechanism) else None
+        log_server = log_kept(float(sigma.min())) if hears_all(mechanism) else None
         # A draw's weight in a state: at most the largest σ_iW_ij per round, and at most the sum over rounds.
         heaviest = float(np.max(sigma * largest_weight(mechanism)))
         weight = heaviest if fading else min(1.0, heaviest / float(sigma.min()))

@@ -14,11 +14,11 @@ import math
 import numpy as np
 
 from tacit.arguments import positive, whole
-from tacit.arrays import FloatArray, PerAgent
+from tacit.arrays import FloatArray, PerAgent, checked_per_agent
 from tacit.errors import LawError, ParameterError
 from tacit.law import Law
-from tacit.law.base import checked
 from tacit.mechanism import Mechanism
+from tacit.motion.mixing import log_kept
 from tacit.theory import accuracy
 from tacit.theory.agent_classes import classes_of, noise_classes
 from tacit.theory.laplace_sum import require_probability
@@ -72,7 +72,7 @@ def least_variance(
 
 
 def _each(epsilon: PerAgent, n: int) -> FloatArray:
-    each = np.asarray(checked(epsilon, "epsilon", below_one=False))
+    each = np.asarray(checked_per_agent(epsilon, "epsilon", below_one=False))
     if each.ndim and each.size != n:
         raise ParameterError(f"epsilon must be one number, or one for each of {n} agents, got {each.size}.")
     return each
@@ -103,7 +103,7 @@ def best_possible(mechanism: Mechanism, rounds: int | None = None) -> float:
     `shared_secrets`.
     """
     classes = classes_of(mechanism)
-    part = _moved(classes.sigma, rounds) * classes.gamma / classes.total_gamma
+    part = _moved(classes.law, rounds) * classes.gamma / classes.total_gamma
     with np.errstate(divide="ignore", invalid="ignore"):  # after 0 rounds nothing is published, and ε is 0
         each = np.where(part > 0, part / classes.law.epsilons(rounds), 0.0) ** 2
     return float(np.max(each) if mechanism.keepers else np.sum(classes.agents * each))
@@ -164,7 +164,7 @@ def motion_loss(sigma: float) -> float:
     >>> round(motion_loss(0.5), 4), round(motion_loss(1e-9), 4)
     (1.1201, 1.125)
     """
-    u = math.exp(math.log1p(-float(checked(sigma, "mixing (sigma)", below_one=True))) / 3)
+    u = math.exp(log_kept(float(checked_per_agent(sigma, "mixing (sigma)", below_one=True))) / 3)
     return 1 + u * u / ((1 + u) ** 2 * (1 + u * u))
 
 
@@ -187,7 +187,7 @@ def settling_radius(mechanism: Mechanism, rounds: int, failure_probability: floa
     b, later = require_probability(failure_probability), whole("rounds", rounds, 0)
     law = mechanism.law
     if law.shadowed:
-        keeps = 1 - np.asarray(law.sigma)
+        keeps = np.asarray(mechanism.motion.keep)
         # With one mixing the remaining distance only shrinks. Otherwise Lévy's inequality bounds its maximum.
         share = b if np.ptp(keeps) == 0 else b / 2
         return float(np.max(keeps)) ** later * accuracy.radius(mechanism, share)
@@ -199,25 +199,25 @@ def settling_radius(mechanism: Mechanism, rounds: int, failure_probability: floa
     return float(np.max(law.ratio)) ** later * accuracy.radius(mechanism, b / 2)
 
 
-def _moved(sigma: FloatArray, rounds: int | None) -> FloatArray:
-    """1 − (1−σ)^T: the share of a state that follows from the public feedback."""
-    return np.ones_like(sigma) if rounds is None else -np.expm1(rounds * np.log1p(-sigma))
+def _moved(law: Law, rounds: int | None) -> FloatArray:
+    """The share of a state that follows from the public feedback."""
+    return np.ones_like(law.c) if rounds is None else law.motion.followed(rounds)
 
 
 def _information(law: Law, rounds: int | None) -> FloatArray:
-    """Return Σ_t ((1−σ)^t/s_t)² of each class.
+    """Return Σ_t (a_t/s_t)² of each class.
 
     A message of scale s estimates its mean with variance 2s².
     """
-    c, sigma = np.asarray(law.c), np.asarray(law.sigma)
+    c = np.asarray(law.c)
     if law.shadowed:  # all later messages follow from the first
         return np.asarray((0.0 if rounds == 0 else 1.0) / c**2)
     if law.ratio is None:
         if rounds is None:
             raise law.undefined("ratio", "what an endless run tells")
         u = np.arange(rounds)[:, None]
-        return np.asarray(np.sum(((1 - sigma) ** u / law.scales(rounds)) ** 2, axis=0))
-    log_ratio = 2 * (np.log1p(-sigma) - np.log(law.ratio))  # of ((1−σ)/q)²
+        return np.asarray(np.sum((law.motion.influence(u) / law.scales(rounds)) ** 2, axis=0))
+    log_ratio = 2 * (log_kept(np.asarray(law.sigma)) - np.log(law.ratio))  # of ((1−σ)/q)²
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         if rounds is None:  # no less noise than influence in the end: the messages tell everything
             total = np.where(log_ratio < 0, -1 / np.expm1(log_ratio), np.inf)

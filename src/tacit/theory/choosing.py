@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tacit.motion.mixing import kept
 from tacit.theory import accuracy, convergence
 from tacit.theory.one_dimension import lowest_point
 from tacit.theory.rates import is_reversible
@@ -153,7 +154,7 @@ def _most_accurate(question: Trial) -> float | None:
     least = _just_in_time(question)
     if least is None:
         return None
-    low, high = (math.log(sigma / (1 - sigma)) for sigma in (least, AT_ONCE))
+    low, high = (math.log(sigma / kept(sigma)) for sigma in (least, AT_ONCE))
 
     def sigma_of(place: float) -> float:
         return min(max(round(1 / (1 + math.exp(-place)), 6), least), AT_ONCE)

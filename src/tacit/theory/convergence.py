@@ -23,7 +23,6 @@ from tacit.theory.rates import (
     gap,
     hears_all,
     laplacian_extremes,
-    mixing,
     moves_as_one,
     own_weights,
     rate,
@@ -80,7 +79,7 @@ def contraction(mechanism: Mechanism) -> float:
             "the potential shrinks by one exact factor only if everyone hears everyone and all share one "
             "mixing (Lemma 3); for other mechanisms use the rate."
         )
-    return float((1 - mixing(mechanism)[0]) ** 2)
+    return float(np.broadcast_to(mechanism.motion.keep, (mechanism.n,))[0] ** 2)
 
 
 @dataclass(frozen=True)

@@ -356,7 +356,7 @@ class _Weighed:
     def drawn_once(self, noise: _Noise) -> FloatArray:
         """Count the only draws, and return P^T off the consensus."""
         power = self.one.power(noise.rounds)
-        kept = (1 - mixing(self.mechanism)) ** noise.rounds
+        kept = np.broadcast_to(self.mechanism.motion.influence(noise.rounds), (self.mechanism.n,))
         # θ(T) = P^T θ(0) + (P^T − diag(1−σ)^T) η
         own = power - self.one.settled(np.diag(kept))
         self.draws(own * noise.recent[0], self.target * (1 - kept) * noise.recent[0])

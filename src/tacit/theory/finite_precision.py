@@ -2,7 +2,7 @@
 
 States are on a fine fixed lattice of step s. Messages are on a lattice of step g_u, which shrinks with the
 noise of update u: g_u is the largest power of two that is at most 2^−bits of the noise scale, never below s.
-Let Δ_u be the largest distance between the two hypothetical states. Then
+Let Δ_u be the largest distance between the two hypothetical states. Then, for mixing,
 
     Δ_0 = δ (+ s, the start is rounded too),   Δ_{u+1} ≤ (1−σ)Δ_u + s,
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -101,11 +102,8 @@ def lattice_loss(
             f"noise must stay above the state step {state_step:g}, but falls below it after {fits} rounds. "
             "Take a finer state step or fewer rounds."
         )
-    sigma = extended(law.sigma)
-    delta, deltas = extended(adjacency) + components * state_step, []
-    for _ in range(rounds):
-        deltas.append(delta)
-        delta = ((1 - sigma) * delta + components * state_step) * (1 + 4 * ULP)
+    start = extended(adjacency) + components * state_step
+    deltas = list(islice(law.motion.distances(start, components * state_step), rounds))
     if fixed_step is None:
         steps = np.array([message_step(float(scale), state_step, bits) for scale in scales])
     else:

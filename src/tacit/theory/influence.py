@@ -234,7 +234,9 @@ class _Back:
         # Agents have made different numbers of updates, so their states are stored one after the other, not
         # in a rectangle: a late agent would cost as much memory as the others.
         self.offset = np.concatenate([[0], np.cumsum(run.updates[:-1] + 1)]).astype(np.int64)
-        self.sigma = np.broadcast_to(np.asarray(mechanism.law.sigma, dtype=np.float64), mechanism.n)
+        motion = mechanism.motion
+        self.sigma = np.broadcast_to(np.asarray(motion.pull, dtype=np.float64), mechanism.n)
+        self.keep = np.broadcast_to(np.asarray(motion.keep, dtype=np.float64), mechanism.n)
         self.state = np.zeros(run.terms)  # θ_i(u) at offset_i + u
         self.said = np.zeros(run.terms)  # message u of agent i
         # The same array if messages are made from the states: what is added to one is added to both.
@@ -265,12 +267,13 @@ class _Back:
         These are 1 − σ of the last state and σ of the feedback, eq:upd and eq:upd_dis.
         """
         layer = self.run.layers[t]
-        place, sigma = self.offset[layer.moved] + self.level[layer.moved], self.sigma[layer.moved]
+        place = self.offset[layer.moved] + self.level[layer.moved]
+        sigma, keep = self.sigma[layer.moved], self.keep[layer.moved]
         taken = self.state[place].copy()
-        self.state[place - 1] += (1 - sigma) * taken
+        self.state[place - 1] += keep * taken
         if self.shadow is not self.state:
             followed = self.shadow[place]
-            self.shadow[place - 1] += (1 - sigma) * followed
+            self.shadow[place - 1] += keep * followed
             taken += followed
         self.level[layer.moved] -= 1
         share = np.zeros(self.run.mechanism.n)

@@ -160,7 +160,7 @@ def _covariance(one: OneRound, rounds: int) -> FloatArray:
     mechanism, rounds = one.mechanism, _checked(rounds)
     _require_small(mechanism)
     if mechanism.shadowed:
-        kept = np.broadcast_to((1 - np.asarray(mechanism.law.sigma)) ** rounds, (mechanism.n,))
+        kept = np.broadcast_to(mechanism.motion.influence(rounds), (mechanism.n,))
         # θ(T) = P^T θ(0) + (P^T − diag(1−σ)^T) η
         return _of_one_draw(mechanism, one.power(rounds) - one.settled(np.diag(kept)))
     ratio = mechanism.law.ratio

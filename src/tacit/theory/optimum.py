@@ -17,6 +17,7 @@ from tacit.law import Fading, OneShot
 from tacit.law.fading import best_decay, best_noise
 from tacit.mechanism import Distributed
 from tacit.mechanism.topology import WeightsLike
+from tacit.motion.mixing import log_kept
 
 __all__ = [
     "averaging_mixing",
@@ -55,7 +56,7 @@ def price_of_smoothness(sigma: float) -> float:
 
     It is √(σ²/(1 − (1−σ)^{2/3})³): 5.66 at σ = .1, 1.50 at σ = .8, 1 in the limit σ → 1.
     """
-    return sigma / math.sqrt(-math.expm1(2 / 3 * math.log1p(-sigma))) ** 3
+    return sigma / math.sqrt(-math.expm1(2 / 3 * log_kept(sigma))) ** 3
 
 
 def averaging_mixing(graph: Graph, largest: float, weights: WeightsLike = None) -> FloatArray:

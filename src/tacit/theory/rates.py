@@ -34,15 +34,15 @@ _FEW = 1000  # up to this many agents all eigenvalues are computed, if weights a
 
 def mixing(mechanism: Mechanism) -> FloatArray:
     """σ_i of every agent."""
-    return np.broadcast_to(np.asarray(mechanism.law.sigma), (mechanism.n,))
+    return np.broadcast_to(np.asarray(mechanism.motion.pull), (mechanism.n,))
 
 
 def step_sizes(mechanism: Mechanism) -> FloatArray:
-    """Return d_i = σ_i/ω_i, the diagonal of D in eq:D.
+    """Return d_i = 1/(ω_i·τ_i), the diagonal of D in eq:D.
 
     1/d_i is the weight γ_i of the target.
     """
-    return np.asarray(mixing(mechanism) / mechanism.stationary)
+    return mechanism.motion.step_size(mechanism.stationary)
 
 
 def closed_sums(mechanism: Mechanism, x: FloatArray) -> FloatArray:
@@ -235,8 +235,8 @@ def _round_matrix(mechanism: Mechanism) -> sp.csr_array[np.float64]:
     import scipy.sparse as sp
 
     assert isinstance(mechanism, Distributed)
-    sigma = mixing(mechanism)
-    return sp.csr_array(sp.diags_array(1 - sigma) + sp.diags_array(sigma) @ mechanism.topology.matrix)
+    sigma, keep = mixing(mechanism), np.broadcast_to(mechanism.motion.keep, (mechanism.n,))
+    return sp.csr_array(sp.diags_array(keep) + sp.diags_array(sigma) @ mechanism.topology.matrix)
 
 
 def _largest_modulus_gap(mechanism: Mechanism) -> float:

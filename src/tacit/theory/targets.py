@@ -10,7 +10,7 @@ from tacit.mechanism import Mechanism
 
 def weights(mechanism: Mechanism) -> FloatArray:
     """Weight γ_i/Σγ of every agent's initial value in the target."""
-    gamma = mechanism.stationary / mechanism.law.sigma
+    gamma = mechanism.motion.weight(mechanism.stationary)
     return np.asarray(gamma / np.sum(gamma))
 
 

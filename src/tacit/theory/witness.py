@@ -70,8 +70,8 @@ def find_witness(history: History, agent: int, shift: npt.ArrayLike) -> Witness:
     if mechanism.shadowed:
         eta[:1, drawn] += delta  # the shadow starts at the same place, and all messages follow from it
     else:
-        sigma = float(np.broadcast_to(np.asarray(mechanism.law.sigma), (mechanism.n,))[agent])
-        fading = (1 - sigma) ** np.arange(history.rounds)  # η'_k(t) = η_k(t) + δ(1−σ)^t
+        # η'_k(t) = η_k(t) + δ·a_t, with the influence a_t = (1−σ)^t of mixing
+        fading = mechanism.motion.of_agent(agent).influence(np.arange(history.rounds))
         eta[:, drawn] += fading.reshape(-1, *(1,) * delta.ndim) * delta
     scales = mechanism.noise_law.scales(history.rounds)
     scale = scales if scales.ndim == 1 else scales[:, agent]
