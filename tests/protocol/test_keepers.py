@@ -8,12 +8,10 @@ from tests.doubles.sessions import known_ephemeral
 
 from tacit.errors import LedgerError, ParameterError
 from tacit.mechanism.whole import cut, nearest, nearest_shift
-from tacit.protocol.agent import AgentMachine, chosen_parts
+from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec, as_numbers, combined, digest
-from tacit.protocol.cover import KeeperMasks, OwnNoise
 from tacit.protocol.effects import Equivocated, Halt, Heard, Nonsense, Send, Start, Step, Stopped, Waiting
 from tacit.protocol.keeper import KeeperMachine
-from tacit.protocol.keyring import Keyring
 from tacit.protocol.masks import centred, mask, packed, total
 from tacit.protocol.messages import (
     COORDINATOR,
@@ -517,20 +515,6 @@ def test_every_keeper_has_a_key_of_its_own(owner):
 
 def vars_of(about):
     return {name: getattr(about, name) for name in about.__dataclass_fields__}
-
-
-def test_an_agent_that_would_add_neither_masks_nor_noise_is_not_made():
-    sign = known_key(0).sign
-    masked, plain = Codec(session()), Codec(known_session(3))
-    assert (chosen_parts(masked.session).cover, chosen_parts(plain.session).cover) == (KeeperMasks, OwnNoise)
-    with pytest.raises(ParameterError, match="its agents are masked"):
-        OwnNoise(masked, 0, sign, Keyring(masked, 0))
-    with pytest.raises(ParameterError, match="its agents add their own noise"):
-        KeeperMasks(plain, 0, sign, Keyring(plain, 0))
-    with pytest.raises(LedgerError, match="ephemeral key"):
-        AgentMachine(masked.session, 0, 0.5, sign=sign, budget=Budget(1e9))
-    with pytest.raises(ParameterError, match="no such key"):
-        AgentMachine(plain.session, 0, 0.5, sign=sign, budget=Budget(1e9), private=known_ephemeral(0))
 
 
 def test_masked_numbers_have_room_for_every_honest_sum_and_40_bits_more():

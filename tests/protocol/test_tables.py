@@ -19,7 +19,6 @@ from tacit.protocol.tables import (
     On,
     PeerPhase,
     Transition,
-    extended,
     short,
     usual,
 )
@@ -80,8 +79,6 @@ def test_a_row_is_written_once():
     twice = {On.START: PeerMachine._enter, (On.START, On.TICK): None}
     with pytest.raises(ValueError, match="written twice"):
         short("x", {AgentPhase.IDLE: twice})
-    with pytest.raises(ValueError, match="written twice"):
-        extended("x", AgentMachine.table, {(P.IDLE, P.WAITING): {On.KEY: None}, (P.IDLE,): {On.KEY: None}})
 
 
 def test_a_short_table_says_only_what_is_unusual():

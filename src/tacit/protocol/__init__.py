@@ -9,7 +9,6 @@
 - `pace`, `sums`, `course`: the parts of a coordinator. They say when rounds open and close, how messages are
   added up, and where the session is.
 - `opening_order`: the part of a keeper, which updates it opens. `masks`, `keyring`: masks and keys.
-  `ending`: a member that leaves early.
 - `tables`: how transitions are written, at the end of each machine. `diagrams`: the diagrams of the docs.
 
 Nothing here uses a clock, a random source, a disk or a network: events bring all of it.

@@ -36,7 +36,6 @@ from tacit.protocol.effects import (
     Send,
     SlotMissed,
     Spoken,
-    Stopped,
     Tick,
     Waiting,
 )
@@ -160,7 +159,6 @@ class AgentMachine(Machine):
         began, rest = require_began(agent.codec, number, records)
         agent.private = parts.state(agent.codec, number, budget, agent._cover, began=began)
         agent._turns = parts.turns(session, number, agent.private, agent.chain, agent._cover)
-        agent._begun = True
         for record in rest:
             agent._replay(record)
         agent._unlock(private)
@@ -172,8 +170,6 @@ class AgentMachine(Machine):
         session.require_agent(number)
         super().__init__(session, number, sign)
         self.chain, self.keyring = FeedbackChain(), Keyring(self.codec, number)
-        self._begun = self._stopped = False
-        self._parting: bytes | None = None  # what it has signed, once it has left
         parts = chosen_parts(session)
         self._cover = parts.cover(self.codec, number, sign, self.keyring)
         return parts
@@ -249,8 +245,7 @@ class AgentMachine(Machine):
         if self._stopped:
             return On.ENDED
         # Only for a new session. One that has begun goes on: every message is still checked.
-        over = not self._begun and self.private.over_cap and not self.private.budget.partial
-        return On.OVER if over else On.START
+        return On.OVER if self._unsaved and self.private.is_declined else On.START
 
     def _classify_message(self, message: Message) -> tuple[On, Any]:
         """Tell what a message means. Feedback is compared with the chain here."""
@@ -347,7 +342,6 @@ class AgentMachine(Machine):
         How it began is saved first (`_unsaved`): `resume` continues from it, and the ledger can reserve the
         planned loss before others count on this agent.
         """
-        self._begun = True
         self._notices.append(self.private.cost())
         self._send(self._turns.greeting())
         self._again(fresh=True)
@@ -562,37 +556,9 @@ class AgentMachine(Machine):
         if self._may_answer(COORDINATOR):
             self._say(COORDINATOR, self._done)
 
-    def _end(self, stop: Stop) -> None:
-        self._record_stop(stop.reason)
-
-    def _leave(self, _: Any) -> None:
-        # Recorded before it is told: a restarted member must not come back after the others go on without it.
-        self._record_stop(Reason.OPERATOR)
-        stop = Stop(self.private.update, Reason.OPERATOR)
-        self._parting = self.codec.seal(self.number, stop, self._sign)
-        self._messages.append(Send(COORDINATOR, self._parting))
-
-    def _say_stopped(self, _: Any) -> None:
-        if self._parting is not None and self._may_answer(COORDINATOR):
-            self._messages.append(Send(COORDINATOR, self._parting))
-
-    def _expire(self, _: Any) -> None:
-        """Make no more messages in this session, and notify nobody.
-
-        Messages that are not made cost nothing. A session that has not begun has nothing to record: the
-        machine is over and never sends.
-        """
-        if not self._begun:
-            self._notices.append(Stopped(self.private.update, Reason.EXPIRED))
-            self._rest()
-        elif not self._ended:
-            self._record_stop(Reason.EXPIRED)
-
-    def _record_stop(self, reason: Reason) -> None:
-        self._ended = self._stopped = True
-        self._records.append(Ended(self.private.update, reason))
-        self._notices.append(Stopped(self.private.update, reason))
-        self._rest()
+    @property
+    def _reached(self) -> int:
+        return self.private.update
 
     # ---- the table ------------------------------------------------------------------------------------
 
@@ -604,9 +570,9 @@ class AgentMachine(Machine):
         On.PAST: Machine._refuse,
         On.FORGOTTEN: _remind,
         On.JOINED: _say_again,
-        On.STOP: (_end, P.STOPPED),
-        On.HALT: (_leave, P.STOPPED),
-        On.EXPIRED: (_expire, P.STOPPED),
+        On.STOP: (Machine._end, P.STOPPED),
+        On.HALT: (Machine._leave, P.STOPPED),
+        On.EXPIRED: (Machine._expire, P.STOPPED),
     }
     table: ClassVar[Table] = short(
         "agent",
@@ -615,7 +581,7 @@ class AgentMachine(Machine):
                 On.START: (_enter, P.WAITING),
                 On.OVER: (_decline, P.DECLINED),
                 (On.ENDED, On.HALT): P.STOPPED,
-                On.EXPIRED: (_expire, P.STOPPED),
+                On.EXPIRED: (Machine._expire, P.STOPPED),
                 (On.TICK, On.JOINED): None,
                 On.CONTRADICTED: Machine._misplaced,
             },
@@ -653,7 +619,7 @@ class AgentMachine(Machine):
                 (On.FEEDBACK, On.ASKED): Machine._impossible,
             },
             P.STOPPED: {
-                (On.FEEDBACK, On.ASKED, On.PAST, On.FORGOTTEN, On.JOINED): _say_stopped,
+                (On.FEEDBACK, On.ASKED, On.PAST, On.FORGOTTEN, On.JOINED): Machine._say_stopped,
                 (On.KEY, On.AGAIN, On.STOP, On.HALT, On.EXPIRED): None,
             },
             P.DECLINED: {

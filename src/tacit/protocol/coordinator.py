@@ -32,7 +32,6 @@ from tacit.protocol.effects import (
     Refused,
     RoundClosed,
     Send,
-    Stopped,
     Tick,
     Waiting,
 )
@@ -658,13 +657,13 @@ class CoordinatorMachine(Machine):
 
     def _stop_all(self, reason: Reason) -> None:
         self._stop = self._stop_frame(reason)
-        self._rest()
         # Recorded before the stop is sent: a restarted coordinator must not open rounds that members left.
-        if not self._ended:
-            self._ended = True
-            self._records.append(Ended(self.round, reason))
-        self._notices.append(Stopped(self.round, reason))
+        self._record_stop(reason)
         self._messages.append(Send(None, self._stop))
+
+    @property
+    def _reached(self) -> int:
+        return self.round
 
     def _stop_frame(self, reason: Reason) -> bytes:
         return self.codec.seal(COORDINATOR, Stop(self.round, reason), self._sign)

@@ -27,7 +27,6 @@ from tacit.protocol.effects import (
     NoiseReady,
     Refused,
     Send,
-    Stopped,
     Tick,
     Waiting,
 )
@@ -76,7 +75,7 @@ class KeeperMachine(Machine):
 
     def __init__(self, session: Session, number: int, *, sign: Sign, private: bytes | None) -> None:
         self._set_up(session, number, sign)
-        self._begun: Keyed | None = self.keyring.unlock(private, sign)
+        self._unlock(private)
 
     def _set_up(self, session: Session, number: int, sign: Sign) -> None:
         if number not in session.keeper_numbers:
@@ -89,8 +88,6 @@ class KeeperMachine(Machine):
         self._closing: Message | None = None  # the one that is to be answered now
         self._draw: tuple[int, ...] | None = None
         self._waited = False  # long enough for a coordinator that still needs the last answer
-        self._stopped = False
-        self._parting: bytes | None = None  # what it has signed, once it has left
 
     @classmethod
     def resume(
@@ -101,8 +98,14 @@ class KeeperMachine(Machine):
         keeper._set_up(session, number, sign)
         for record in records:
             keeper._replay(record)
-        keeper._begun = keeper.keyring.unlock(private, sign)
+        keeper._unlock(private)
         return keeper
+
+    def _unlock(self, private: bytes | None) -> None:
+        if (keyed := self.keyring.unlock(private, self._sign)) is not None:
+            # Recorded before it is sent. Without the record the driver makes a new key after a crash, which
+            # all members that know the first one would refuse.
+            self._unsaved.append(keyed)
 
     def _replay(self, record: Record) -> None:
         match record:
@@ -236,11 +239,6 @@ class KeeperMachine(Machine):
     # ---- what is done -------------------------------------------------------------------------------
 
     def _enter(self, _: Any) -> None:
-        # Recorded before it is sent. Without the record the driver makes a new key after a crash, which all
-        # members that know the first one would refuse.
-        if self._begun is not None:
-            self._records.append(self._begun)
-            self._begun = None
         self._say_again(None)
         self._tell_missing(TELL_FIRST)
 
@@ -389,33 +387,9 @@ class KeeperMachine(Machine):
             self._records.append(Ended(self.update, None))
         self._notices.append(Finished(self.session.rounds))
 
-    def _end(self, stop: Stop) -> None:
-        self._record_stop(stop.reason)
-
-    def _leave(self, _: Any) -> None:
-        # Recorded before it is told: a restarted keeper must not come back after the others go on without it.
-        self._record_stop(Reason.OPERATOR)
-        self._messages.append(Send(COORDINATOR, self._part()))
-
-    def _part(self) -> bytes:
-        self._parting = self.codec.seal(self.number, Stop(self.update, Reason.OPERATOR), self._sign)
-        return self._parting
-
-    def _say_stopped(self, _: Any) -> None:
-        if self._parting is not None and self._may_answer(COORDINATOR):
-            self._messages.append(Send(COORDINATOR, self._parting))
-
-    def _expire(self, _: Any) -> None:
-        if self._begun is not None:  # nothing was sent, so there is nothing to record
-            self._notices.append(Stopped(self.update, Reason.EXPIRED))
-        elif not self._ended:
-            self._record_stop(Reason.EXPIRED)
-
-    def _record_stop(self, reason: Reason) -> None:
-        self._rest()
-        self._ended = self._stopped = True
-        self._records.append(Ended(self.update, reason))
-        self._notices.append(Stopped(self.update, reason))
+    @property
+    def _reached(self) -> int:
+        return self.update
 
     # ---- the table ------------------------------------------------------------------------------------
 
@@ -427,9 +401,9 @@ class KeeperMachine(Machine):
         On.ASKED: None,
         On.NOISE: _take_noise,
         On.JOINED: _say_again,
-        On.STOP: (_end, P.STOPPED),
-        On.HALT: (_leave, P.STOPPED),
-        On.EXPIRED: (_expire, P.STOPPED),
+        On.STOP: (Machine._end, P.STOPPED),
+        On.HALT: (Machine._leave, P.STOPPED),
+        On.EXPIRED: (Machine._expire, P.STOPPED),
         On.FEEDBACK: (_finish, P.FINISHED),  # of a series: the last slot is over, and may be lost
         On.COMPLETE: Machine._misplaced,
     }
@@ -441,7 +415,7 @@ class KeeperMachine(Machine):
                 On.COMPLETE: (_serve_again, P.SERVING),
                 On.DONE: P.FINISHED,
                 (On.ENDED, On.HALT): P.STOPPED,
-                On.EXPIRED: (_expire, P.STOPPED),
+                On.EXPIRED: (Machine._expire, P.STOPPED),
                 (On.TICK, On.JOINED): None,
                 On.CONTRADICTED: Machine._misplaced,
             },
@@ -456,7 +430,7 @@ class KeeperMachine(Machine):
                 On.PAST: _repeat,
                 On.JOINED: _serve_again,
                 On.LEFT: _wait_for_return,
-                On.STOP: (_end, P.STOPPED),
+                On.STOP: (Machine._end, P.STOPPED),
                 (On.FEEDBACK, On.HALT, On.EXPIRED, On.ALL_DONE): (_finish, P.FINISHED),
                 (On.KEY, On.ASKED): None,
                 On.COMPLETE: Machine._misplaced,
@@ -467,7 +441,7 @@ class KeeperMachine(Machine):
                 On.COMPLETE: Machine._misplaced,
             },
             P.STOPPED: {
-                (On.PAST, On.CLOSING, On.LACKING, On.LOST, On.JOINED): _say_stopped,
+                (On.PAST, On.CLOSING, On.LACKING, On.LOST, On.JOINED): Machine._say_stopped,
                 (On.KEY, On.ASKED, On.FEEDBACK, On.STOP, On.HALT, On.EXPIRED): None,
                 On.COMPLETE: Machine._misplaced,
             },

@@ -25,11 +25,12 @@ from tacit.protocol.effects import (
     Send,
     Start,
     Step,
+    Stopped,
     Tick,
     Waiting,
 )
-from tacit.protocol.messages import COORDINATOR, Body, Message, Refusal
-from tacit.protocol.records import Evidence, Record
+from tacit.protocol.messages import COORDINATOR, Body, Message, Reason, Refusal, Stop
+from tacit.protocol.records import Ended, Evidence, Record
 from tacit.protocol.session import Session
 from tacit.protocol.tables import On, Phase, Table
 from tacit.protocol.timers import MOST_BACKOFF, Timers
@@ -80,6 +81,8 @@ class Machine(ABC):
         self._patience = 1
         self._telling = TELL_FIRST  # seconds until it is said again who is missing
         self._ended = False  # recorded that the session is over
+        self._stopped = False  # and that it ended early
+        self._parting: bytes | None = None  # what it has signed, once it has left
         self._expired = False  # the deadline of this round, or of the start, or of the end
         self._unsaved: list[Record] = []  # how it began: saved before everything else, with the first step
         self._records: list[Record] = []
@@ -286,3 +289,49 @@ class Machine(ABC):
         """Set the timer to repeat the last message, with exponential backoff."""
         self._patience = 1 if fresh else min(2 * self._patience, MOST_BACKOFF)
         self._timers.set("repeat", self._patience * self.session.deadlines.repeat)
+
+    # ---- the end ------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def _reached(self) -> int:
+        """The update, round or slot that it is at."""
+
+    def _record_stop(self, reason: Reason) -> None:
+        """Record that the session ended early, and tell the owner."""
+        self._rest()
+        self._stopped = True
+        if not self._ended:
+            self._ended = True
+            self._records.append(Ended(self._reached, reason))
+        self._notices.append(Stopped(self._reached, reason))
+
+    def _end(self, stop: Stop) -> None:
+        self._record_stop(stop.reason)
+
+    def _expire(self, _: Any) -> None:
+        """Make no more messages in this session, and notify nobody.
+
+        Messages that are not made cost nothing. A session that has not begun has nothing to record: the
+        machine is over and never sends.
+        """
+        if self._unsaved:
+            self._notices.append(Stopped(self._reached, Reason.EXPIRED))
+            self._rest()
+        elif not self._ended:
+            self._record_stop(Reason.EXPIRED)
+
+    def _leave(self, _: Any) -> None:
+        """Leave the session of a coordinator."""
+        # Recorded before it is told: a restarted member must not come back after the others go on without it.
+        self._record_stop(Reason.OPERATOR)
+        self._messages.append(Send(COORDINATOR, self._part()))
+
+    def _part(self) -> bytes:
+        self._parting = self.codec.seal(self.number, Stop(self._reached, Reason.OPERATOR), self._sign)
+        return self._parting
+
+    def _say_stopped(self, _: Any) -> None:
+        """Tell a coordinator that still sends that this member has left."""
+        if self._parting is not None and self._may_answer(COORDINATOR):
+            self._messages.append(Send(COORDINATOR, self._parting))

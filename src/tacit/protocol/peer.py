@@ -26,7 +26,6 @@ from tacit.protocol.effects import (
     RoundClosed,
     Send,
     Spoken,
-    Stopped,
     Updated,
     Waiting,
 )
@@ -90,7 +89,6 @@ class PeerMachine(Machine):
         cover = peer._set_up(session, number, sign)
         began, rest = require_began(peer.codec, number, records)
         peer.private = MixingState(peer.codec, number, budget, cover, began=began)
-        peer._begun = True
         peer.live = set(peer._neighbours)  # they were there: wait for them
         for record in rest:
             peer._replay(record)
@@ -100,7 +98,6 @@ class PeerMachine(Machine):
         if session.edges is None:
             raise ParameterError(f"session {session.name} has a coordinator: its agents are not peers.")
         super().__init__(session, number, sign)
-        self._begun = self._stopped = False
         self._neighbours = frozenset(session.neighbours(number))
         self.live: set[int] = set()
         self.done: set[int] = set()
@@ -165,8 +162,7 @@ class PeerMachine(Machine):
         if self._stopped:
             return On.ENDED
         # Only for a new session. One that has begun goes on: every message is still checked.
-        over = not self._begun and self.private.over_cap and not self.private.budget.partial
-        return On.OVER if over else On.START
+        return On.OVER if self._unsaved and self.private.is_declined else On.START
 
     def _classify_own(self, message: Message) -> tuple[On, Any]:
         """Stop if this key has signed something that the ledger does not have."""
@@ -281,7 +277,6 @@ class PeerMachine(Machine):
         self._graced = True
 
     def _enter(self, _: Any) -> None:
-        self._begun = True
         self._notices.append(self.private.cost())
         self._say(None, Present(self.private.update))
         self._again(fresh=True)
@@ -505,23 +500,13 @@ class PeerMachine(Machine):
     def _decline(self, _: Any) -> None:
         self._notices.append(self.private.beyond_cap())
 
-    def _expire(self, _: Any) -> None:
-        """Make no more messages, and notify nobody. What is new has no records."""
-        if not self._begun:
-            self._notices.append(Stopped(self.private.update, Reason.EXPIRED))
-            self._rest()
-        elif not self._ended:
-            self._record_stop(Reason.EXPIRED)
-
-    def _record_stop(self, reason: Reason) -> None:
-        self._ended = self._stopped = True
-        self._records.append(Ended(self.private.update, reason))
-        self._notices.append(Stopped(self.private.update, reason))
-        self._rest()
-
     def _leave(self, _: Any) -> None:
         self._record_stop(Reason.OPERATOR)
         self._say(None, Stop(self._silent_from, Reason.OPERATOR))
+
+    @property
+    def _reached(self) -> int:
+        return self.private.update
 
     @property
     def _silent_from(self) -> int:
@@ -551,7 +536,7 @@ class PeerMachine(Machine):
         On.REPORT: _keep,
         On.NOISE: _take_noise,
         On.HALT: (_leave, P.STOPPED),
-        On.EXPIRED: (_expire, P.STOPPED),
+        On.EXPIRED: (Machine._expire, P.STOPPED),
     }
     table: ClassVar[Table] = short(
         "peer",
@@ -561,7 +546,7 @@ class PeerMachine(Machine):
                 On.OVER: (_decline, P.DECLINED),
                 On.ENDED: (_say_stopped, P.STOPPED),
                 On.HALT: P.STOPPED,
-                On.EXPIRED: (_expire, P.STOPPED),
+                On.EXPIRED: (Machine._expire, P.STOPPED),
                 (On.TICK, On.JOINED): None,
                 On.CONTRADICTED: Machine._misplaced,
             },

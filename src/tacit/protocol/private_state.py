@@ -131,6 +131,11 @@ class PrivateState(ABC):
         """Whether the whole session would exceed the cap."""
         return not within(self._before + self._planned, self.budget.cap)
 
+    @property
+    def is_declined(self) -> bool:
+        """Whether a new session is refused: above the cap, and not in part."""
+        return self.over_cap and not self.budget.partial
+
     def cost(self) -> Cost:
         """Return what the owner is told at the start."""
         return Cost(self.planned, self.spent, self.budget.cap)

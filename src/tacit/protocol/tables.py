@@ -194,27 +194,6 @@ def short(name: str, phases: Mapping[Phase, Short]) -> Table:
     return Table(name, events, rows)
 
 
-def extended(name: str, base: Table, phases: Mapping[tuple[Phase, ...], Short]) -> Table:
-    """Return a table with rows replaced, and further phases and events."""
-    own: dict[Phase, dict[On, Then]] = {}
-    for several, given in phases.items():
-        for phase in several:
-            for event, then in _listed(name, phase, given).items():
-                if event in own.setdefault(phase, {}):
-                    raise ValueError(f"{name}: {phase.value} on {event.value} is written twice")
-                own[phase][event] = then
-    named = set(base.events).union(*own.values())
-    events = tuple(event for event in On if event in named)
-    rows = {}
-    for phase in dict.fromkeys([*(phase for phase, _ in base.rows), *own]):
-        for event in events:
-            if event in own.get(phase, {}):
-                rows[phase, event] = _transition(phase, own[phase][event])
-            else:
-                rows[phase, event] = base.rows.get((phase, event), Transition(usual(event), phase))
-    return Table(name, events, rows)
-
-
 _EVERYWHERE = frozenset({On.TICK, On.JOINED, On.LEFT, On.HALT, On.EXPIRED, On.CONTRADICTED, On.REFUSED})
 
 
