@@ -112,6 +112,6 @@ def test_the_account_on_a_lattice_asks_the_motion():
     steps = agent.motion.steps_apart(2**40, 1)
     for y in np.random.default_rng(3).integers(-(2**40), 2**40, 30).tolist():
         assert abs(high[0] - low[0]) <= next(steps)
-        low, high = agent.motion.move_whole(low, y), agent.motion.move_whole(high, y)
+        low, high = agent.update(low, y), agent.update(high, y)
     total = account(agent, 50).total
     assert float(LAW.epsilons(50)) <= total <= float(LAW.epsilons(50)) * (1 + 1e-9)

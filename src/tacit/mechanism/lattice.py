@@ -306,15 +306,7 @@ class LatticeAgent:
         It is rounded to the nearest state step, ties up; eq:upd, eq:upd_dis. States never leave the reach.
         """
         theta = self.lattice.within(state, "a state")
-        numerator, shift = self._share
-        move = numerator * (self.lattice.within(y, "feedback") - theta)
-        return cast(Whole, theta + ((move + (1 << shift >> 1)) >> shift))
-
-    @cached_property
-    def _share(self) -> tuple[int, int]:
-        """σ as numerator and power of two: numerator/2^shift, exactly."""
-        numerator, denominator = float(self.motion.pull).as_integer_ratio()
-        return numerator, denominator.bit_length() - 1
+        return cast(Whole, self.motion.move_whole(theta, self.lattice.within(y, "feedback")))
 
 
 def _room(law: Law, low: float, high: float, scale: float) -> float:

@@ -320,10 +320,11 @@ class MixingState(PrivateState):
 
     def move(self, y: tuple[int, ...], heard: Iterable[bytes], used: Iterable[int]) -> Moved:
         """Make an update towards y, which must be public; eq:upd and eq:upd_dis."""
-        towards = as_array(y)
-        self._state = self._agent.update(self._state, towards)
+        towards = self._agent.lattice.within(as_array(y), "feedback")
+        move = self._agent.motion.move_whole
+        self._state = move(self._state, towards)
         if self._shadow is not None:
-            self._shadow = self._agent.update(self._shadow, towards)
+            self._shadow = move(self._shadow, towards)
         pack = self._codec.pack
         shadow = b"" if self._shadow is None else pack(self._shadow)
         moved = Moved(self.update, tuple(heard), tuple(used), pack(y), pack(self._state), shadow)
