@@ -36,7 +36,8 @@ from tacit.mechanism.lattice import Lattice
 from tacit.protocol.codec import Codec
 from tacit.protocol.messages import NOTHING_HEARD, Feedback, Report
 from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.schema import Deadlines
+from tacit.protocol.session import LAST_EXPIRY, Session
 from tacit.protocol.signatures import SIGNATURE_BYTES
 from tacit.runtime.identity.identity import Identity, provision
 from tacit.runtime.transport.websocket import to_dial

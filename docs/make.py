@@ -209,11 +209,13 @@ def picture_the_studio() -> None:
 
 
 def refer() -> None:
-    """Rewrite the command reference and the protocol's diagrams."""
-    from tacit.cli.reference import markdown
+    """Rewrite the command reference, the fields of sessions and the protocol's diagrams."""
+    from tacit.cli.reference import markdown, renewed_fields
     from tacit.protocol.diagrams import renewed
 
     (DOCS / "reference" / "cli.md").write_text(markdown())
+    files = DOCS / "reference" / "files.md"
+    files.write_text(renewed_fields(files.read_text()))
     protocol = DOCS / "explanation" / "protocol.md"
     protocol.write_text(renewed(protocol.read_text()))
 

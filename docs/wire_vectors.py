@@ -10,7 +10,6 @@ import json
 import struct
 import tempfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ from tacit.protocol.masks import Party, agree, mask, public_key
 from tacit.protocol.merkle import MerkleTree
 from tacit.protocol.messages import KINDS, NOTHING_HEARD, Ask, Body, Done, Message, Present, Reason, Stop
 from tacit.protocol.records import Closed, Disclosed, Ended, Keyed, Moved, Shut, Spoke
-from tacit.protocol.roster import COORDINATOR
+from tacit.protocol.roster import COORDINATOR, roster_leaf
 from tacit.protocol.session import Session
 from tacit.runtime.transcript import TranscriptWriter
 from tacit.runtime.verification.verdict import verify
@@ -69,7 +68,7 @@ def _series() -> dict[str, Any]:
     made = known_series(3, 4, quorum=2)
     assert made.series is not None
     # Numbers that no library has computed: the bytes must be the same on every machine.
-    series = replace(made.series, steps=2.0**33, exponent=-30)
+    series = msgspec.structs.replace(made.series, steps=2.0**33, exponent=-30)
     session = Session.of_series(
         series,
         **{name: getattr(made, name) for name in ("name", "roster", "coordinator", "keepers", "quorum")},
@@ -106,6 +105,7 @@ def _reading(i: int) -> Callable[[int], float]:
 _VALUES = [
     None, 0, 1, 127, 128, 255, 256, 65535, 65536, 2**32 - 1, 2**32, -1, -32, -33, -128, -129, -32768, -32769,
     0.0, 0.75, -1.5, "", "fading", "x" * 32, b"", b"\0\1", bytes(256), [], [1, [0.5, None]], [0] * 16,
+    {}, {"a": 1, "b": [0.5]}, {f"{k:x}": k for k in range(16)},
 ]  # fmt: skip
 _SCALES = [(2.0, 0.75, 0), (2.0, 0.75, 5), (10.0, 0.6, 2), (1.0, 0.1, 30), (3.7, 0.99, 1000), (1.0, 0.5, 999)]
 _QUOTIENTS = [(7, 2), (-7, 2), (5, 3), (-5, 3), (1, 2), (-1, 2), (3, 2), (-3, 2), (0, 5), (2**80 + 1, 2)]
@@ -128,15 +128,21 @@ def _packed(value: Any) -> dict[str, str]:
         str: "string",
         bytes: "bytes",
         list: "array",
+        dict: "map",
     }
     shown = value.hex() if isinstance(value, bytes) else json.dumps(value)
     return {"type": kinds[type(value)], "value": shown, "bytes": msgspec.msgpack.encode(value).hex()}
 
 
 def _session(session: Session) -> dict[str, Any]:
-    fields = msgspec.msgpack.decode(session.encode())
+    canonical, rows = msgspec.msgpack.decode(session.encode())
+    tree = session.roster_tree if session.edges is None else None
+    leaves = [roster_leaf(i, member, session.own(i)) for i, member in enumerate(session.roster) if tree]
     return {
-        "fields": json.loads(json.dumps(fields, default=bytes.hex)),
+        "fields": json.loads(json.dumps(msgspec.msgpack.decode(canonical), default=bytes.hex)),
+        "roster": json.loads(json.dumps(rows, default=bytes.hex)),
+        "leaves": [{"leaf": leaf.hex(), "path": tree.path(i).hex()} for i, leaf in enumerate(leaves) if tree],
+        "canonical": canonical.hex(),
         "bytes": session.encode().hex(),
         "id": session.id.hex(),
         "number_bytes": session.number_bytes,

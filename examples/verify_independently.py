@@ -24,19 +24,32 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 CODES = {"sound": 0, "unsound": 1, "unreadable": 2, "unchecked": 7}
 GAPS = {"missing-report", "missing-key", "missing-mean", "unsigned-mean", "unfinished", "no-rounds"}
-COORDINATOR, NOTHING, LAWS = -1, bytes(32), ("fading", "one-shot", "constant")
+COORDINATOR, NOTHING = -1, bytes(32)
+LAWS = {
+    "fading": {"mixing", "noise", "decay"},
+    "one-shot": {"mixing", "noise"},
+    "constant": {"mixing", "noise"},
+}
+ANY = {"format", "name", "expires", "topology", "deadlines", "quorum"}  # fields of a session
+ROUNDS, SERVER = (
+    {"mechanism", "values", "lattice"},
+    {"coordinator", "agents", "root", "keepers", "mask_bytes"},
+)
+SERIES = {"slots": "i", "interval": "f", "begins": "i", "hides": "m", "mechanism": "s", "steps": "f"}
+SERIES |= {"exponent": "i", "low": "f", "high": "f", "delta": "f"}
 PRESENT, REPORT, FEEDBACK, ASK, DONE, STOP, KEY, MASKED, CLOSING, OPENING, SLOT_CLOSING = range(1, 12)
 FIELDS = {PRESENT: "i", REPORT: "iibd", FEEDBACK: "ibbidd", ASK: "i", DONE: "id", STOP: "ii", KEY: "d"}
 FIELDS |= {MASKED: "iibdd", CLOSING: "ibiddd", OPENING: "ibdd", SLOT_CLOSING: "ibidddb"}
 PARTS = (REPORT, MASKED, CLOSING, SLOT_CLOSING, OPENING)  # what a feedback is computed from
 U_ORDER_8 = (325606250916557431795983626356110631294008115727848805560023387167927233504,
              39382357235489614581723060781553021112529911719440698176882885853963445705823)  # fmt: skip
-TYPES = {"i": int, "f": float, "s": str, "b": bytes, "d": bytes, "l": list}  # d: of 32 bytes
+TYPES = {"i": int, "f": float, "s": str, "b": bytes, "d": bytes, "l": list, "m": dict}  # d: of 32 bytes
 P, ORDER_8 = 2**255 - 19, 0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826
 SMALL_ORDER = {0, 1, P - 1, P, P + 1, ORDER_8, P - ORDER_8}
 NUMBERS = {0xCB + k: f">{form}" for k, form in enumerate("dBHIQbhiq")}
 SIZED = {0xC4: (1, bytes, -1), 0xC5: (2, bytes, 255), 0xC6: (4, bytes, 65535), 0xD9: (1, str, 31)}
 SIZED |= {0xDA: (2, str, 255), 0xDB: (4, str, 65535), 0xDC: (2, list, 15), 0xDD: (4, list, 65535)}
+SIZED |= {0xDE: (2, dict, 15), 0xDF: (4, dict, 65535)}
 BAD = (ValueError, LookupError, TypeError, OverflowError, RecursionError, struct.error, InvalidSignature)
 
 
@@ -73,37 +86,82 @@ def unpack_at(d: bytes, at: int) -> tuple[Any, int]:
         shorter = (-32, 127) if width == 1 else (-(256 ** (width // 2)) // 2, 256 ** (width // 2) - 1)
         require(b == 0xCB or (value > shorter[1] if b < 0xD0 else value < shorter[0]))
         return value, at + width
-    width, kind, above = SIZED.get(b, (0, str if b >= 0xA0 else list, -1))
-    require(width or 0x90 <= b < 0xC0, at + width <= len(d))
+    width, kind, above = SIZED.get(b, (0, str if b >= 0xA0 else list if b >= 0x90 else dict, -1))
+    require(width or b < 0xC0, at + width <= len(d))
     size = int.from_bytes(d[at : at + width], "big") if width else b & (31 if kind is str else 15)
     at += width
     require(size > above, at + size <= len(d))
-    if kind is not list:
+    if kind in (str, bytes):
         return (d[at : at + size].decode() if kind is str else d[at : at + size]), at + size
     items = []
-    for _ in range(size):
+    for _ in range(size if kind is list else 2 * size):
         item, at = unpack_at(d, at)
         items.append(item)
-    return items, at
+    if kind is list:
+        return items, at
+    keys = typed(items[::2], "s" * size)
+    require(keys == sorted(set(keys)))
+    return dict(zip(keys, items[1::2], strict=True)), at
+
+
+def pack(value: Any) -> bytes:  # what the leaf of a roster has
+    if type(value) is int:
+        width = next(k for k in (0, 1, 2, 4) if value < (256**k if k else 128))
+        return bytes([0xCC + width // 2] if width else []) + value.to_bytes(width or 1)
+    if type(value) in (list, dict):
+        parts = (
+            value if type(value) is list else [part for key in sorted(value) for part in (key, value[key])]
+        )
+        return bytes([(0x90 if type(value) is list else 0x80) + len(value)]) + b"".join(map(pack, parts))
+    if value is None or type(value) is float:
+        return b"\xc0" if value is None else b"\xcb" + struct.pack(">d", value)
+    data = value if type(value) is bytes else value.encode()
+    if type(value) is str and len(data) < 32:
+        return bytes([0xA0 + len(data)]) + data
+    return bytes([0xC4 if type(value) is bytes else 0xD9, len(data)]) + data
+
+
+def root(hashes: list[bytes]) -> bytes:  # of a Merkle tree
+    if len(hashes) == 1:
+        return hashes[0]
+    k = 1 << (len(hashes) - 1).bit_length() - 1
+    return hashlib.sha256(b"\1" + root(hashes[:k]) + root(hashes[k:])).digest()
+
+
+def committed(rows: list[Any]) -> bytes:  # the root of a roster
+    leaves = [b"\0tacit roster v1\0" + pack([i, *row]) for i, row in enumerate(rows)]
+    return root([hashlib.sha256(leaf).digest() for leaf in leaves])
 
 
 class Session:  # ---- 2. the session, 3. the lattice ----------------------------------------------------
     def __init__(self, data: bytes) -> None:
-        f = unpack(data)
-        self.data, self.id = data, hashlib.sha256(b"tacit session id\0" + data).digest()
-        require(type(f) is list, f[:1] == ["tacit session"])
-        require((len(f), f[1]) in {(18, 2), (20, 3), (19, 4), (12, 6)})
-        self.name, roster, coordinator = f[2:5]
-        self.series: list[Any] = []
-        self.edges = self.weights = None
-        self.kind, self.components, self.quorum = "series", 1, f[9]
-        if f[1] == 6:
-            keepers, self.wide, self.series = f[5:8]
+        canonical, rows = unpack(data)
+        f = unpack(canonical)
+        self.data, self.id = data, hashlib.sha256(b"tacit session id\0" + canonical).digest()
+        require(f["format"] == 7, f["topology"] in {"server", "graph"})
+        self.name, self.edges, self.weights = f["name"], f.get("edges"), f.get("weights")
+        server, self.series = f["topology"] == "server", []
+        known = SERVER if server else {"roster", "edges", "weights"}
+        require(set(f) <= ANY | known | ({"series"} if server and "series" in f else ROUNDS))
+        self.kind, self.components, self.quorum = "series", 1, f["quorum"]["round"]
+        coordinator, self.wide = f.get("coordinator"), f.get("mask_bytes", 0)  # bytes of a masked number
+        keepers = [[k["name"], k["key"]] for k in f.get("keepers", [])]
+        roster = [row[:2] for row in rows] if server else [[m["name"], m["key"]] for m in f["roster"]]
+        if server:
+            require(f["agents"] == len(rows), f["root"] == committed(rows))
+        if "series" in f:
+            require(f["series"].keys() == SERIES.keys())
+            self.series = typed([f["series"][name] for name in SERIES], "".join(SERIES.values()))
         else:
-            keepers, self.wide = f[18:] if f[1] == 3 else ([], 0)  # bytes of a masked number
-            self.edges, self.kind, self.mixing, self.noise, self.decay, self.rounds, self.lattice = f[5:12]
-            self.components, self.quorum, self.weights = f[13], f[15], f[18] if f[1] == 4 else None
-            require(self.kind in LAWS)
+            m, values, grid = f["mechanism"], f["values"], f["lattice"]
+            self.kind, self.rounds, self.components = m["law"], m["rounds"], values["components"]
+            require(self.kind in LAWS, m.keys() == {"law", "rounds", *LAWS[self.kind]})
+            each = {word: [row[2][word] for row in rows] for word, v in m.items() if server and v is None}
+            self.mixing, self.noise, self.decay = (
+                each.get(word, m.get(word)) for word in ("mixing", "noise", "decay")
+            )
+            self.lattice = [values[name] for name in ("low", "high")]
+            self.lattice += [grid[name] for name in ("state_exponent", "bits", "reach_exponent")]
         self.names, self.kept = ([typed(m, "sd")[0] for m in members] for members in (roster, keepers))
         self.n, self.m = len(roster), len(keepers)
         self.keepers = range(self.n, self.n + self.m)
@@ -127,9 +185,8 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         self.limit, self.width = 1 << reach - self.state, -(-(reach - self.state + 2) // 8)
 
     def series_sizes(self) -> None:
-        slots, _, _, hides, size, self.mechanism, steps, self.state, low, high, _ = typed(
-            self.series, "ifisfsfifff"
-        )
+        slots, _, _, hidden, self.mechanism, steps, self.state, low, high, _ = self.series
+        hides, size = typed([hidden["kind"], hidden["size"]], "sf")
         require(self.m, self.wide > 0, hides in {"step", "window", "reading"})
         require(self.mechanism == ("square-root" if hides == "step" else "independent"))
         self.hides = {"step": f"step:{size!r}", "window": f"window:{size:.0f}"}.get(hides, hides)

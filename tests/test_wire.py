@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from tests.doubles import known_session
 
 from tacit.graph import Graph
+from tacit.protocol.canonical import decode_for_one
 from tacit.protocol.codec import Codec
 from tacit.protocol.messages import Message
 from tacit.protocol.session import Session
@@ -66,6 +67,9 @@ def test_sessions_and_frames(other, vectors):
         session = other.Session(bytes.fromhex(row["bytes"]))
         assert session.id.hex() == row["id"]
         assert (session.width, str(session.limit)) == (row["number_bytes"], row["limit"])
+        for member in row["leaves"]:
+            leaf, path = (bytes.fromhex(member[what]) for what in ("leaf", "path"))
+            assert decode_for_one(bytes.fromhex(row["canonical"]), leaf, path).id.hex() == row["id"]
         for i, exponents in enumerate(vectors["exponents"][name]):
             assert [session.exponent(i, u) for u in range(session.rounds)] == exponents
         assert vectors["frames"][name]
@@ -86,13 +90,26 @@ def test_sessions_and_frames(other, vectors):
 
 
 def test_a_law_that_the_page_does_not_have_is_refused(other, vectors):
-    fields = other.unpack(bytes.fromhex(vectors["sessions"]["constant"]["bytes"]))
-    assert other.Session(msgspec.msgpack.encode(fields)).kind == "constant"
-    renamed = [*fields[:6], "harmonic", *fields[7:]]
-    further = [fields[0], 5, *fields[2:], None, None, None, [["rate", 0.5]]]
-    for unknown in (renamed, further):
+    canonical, rows = other.unpack(bytes.fromhex(vectors["sessions"]["constant"]["bytes"]))
+    fields = other.unpack(canonical)
+
+    def read(**changes):
+        told = msgspec.msgpack.Encoder(order="deterministic").encode(fields | changes)
+        return other.Session(msgspec.msgpack.encode([told, rows]))
+
+    assert read().kind == "constant"
+    for unknown in (
+        {"mechanism": fields["mechanism"] | {"law": "harmonic"}},
+        {"mechanism": fields["mechanism"] | {"rate": 0.5}},
+        {"surprise": 1},
+        {"format": 8},
+        {"agents": 3},
+        {"root": bytes(32)},
+    ):
         with pytest.raises(other.BAD):
-            other.Session(msgspec.msgpack.encode(unknown))
+            read(**unknown)
+    with pytest.raises(other.BAD):
+        other.Session(msgspec.msgpack.encode([canonical, rows[::-1]]))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +157,8 @@ def test_a_series(other, vectors, tmp_path, capsys):
 def test_masks(vectors):
     """From the page alone: key agreement and masks."""
     session = vectors["sessions"]["keepers"]
-    names, identity = [*session["fields"][3], *session["fields"][18]], bytes.fromhex(session["id"])
+    keepers = [[keeper["name"], keeper["key"]] for keeper in session["fields"]["keepers"]]
+    names, identity = [*session["roster"], *keepers], bytes.fromhex(session["id"])
     for row in vectors["masks"]:
         i, j = row["agent"], row["keeper"]
         private = [bytes.fromhex(key) for key in row["ephemeral"].values()]

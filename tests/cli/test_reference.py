@@ -4,13 +4,19 @@ from pathlib import Path
 
 from tacit.cli import VERBS
 from tacit.cli.figure import command as figures
-from tacit.cli.reference import markdown
+from tacit.cli.reference import markdown, renewed_fields
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 
 
 def test_the_page_is_current():
     assert PAGE.read_text() == markdown(), "run: python docs/make.py"
+
+
+def test_the_fields_of_a_session_are_current():
+    page = PAGE.with_name("files.md").read_text()
+    assert renewed_fields(page) == page, "run: python docs/make.py --reference"
+    assert "| `deadlines.round` | all | number | 30 |" in page
 
 
 def test_every_command_has_its_section(monkeypatch):

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tacit.rounding import shown_up
@@ -91,7 +92,7 @@ def test_every_option_reaches_the_file(run):
     assert (session.lattice.low, session.lattice.high) == (-5.0, 5.0)
     assert (session.components, session.adjacency, session.mixing) == (2, 3.0, 0.5)
     assert (session.quorum, session.start) == (3, 4)
-    assert vars(session.deadlines) == {"round": 2.0, "start": 3.0, "repeat": 0.5}
+    assert msgspec.structs.asdict(session.deadlines) == {"round": 2.0, "start": 3.0, "repeat": 0.5}
     assert read_addresses("p.toml") == {"agent-2": "wss://192.0.2.7:7447"}
 
 

@@ -11,9 +11,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tacit.graph import Graph
 from tacit.law import named
 from tacit.mechanism.lattice import Lattice
+from tacit.protocol.fields import Time
 from tacit.protocol.roster import COORDINATOR, Member
+from tacit.protocol.schema import Deadlines
 from tacit.protocol.series import Series
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.session import LAST_EXPIRY, Session
 from tacit.theory.series import Hides, design_series
 
 
@@ -95,7 +97,9 @@ def known_series(
         delta=delta,
         mechanism=kind,
     )
-    series = Series(slots, interval, begins, what, kind, made.steps, made.grid.exponent, low, high, delta)
+    series = Series(
+        slots, interval, Time(begins), what, kind, made.steps, made.grid.exponent, low, high, delta
+    )
     more.setdefault("expires", LAST_EXPIRY)
     more.setdefault("deadlines", Deadlines(round=interval / 2, start=interval, repeat=interval / 10))
     return Session.of_series(

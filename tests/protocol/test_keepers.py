@@ -482,8 +482,7 @@ def test_a_keeper_whose_ledger_was_put_back_hears_its_own_answer(play):
 
 def test_keepers_are_part_of_the_sessions_identity():
     plain, with_keepers = session(keepers=0), session()
-    assert plain.encode()[0] == 0xDC
-    assert plain.encode()[2] == 18
+    assert b"keepers" not in plain.canonical
     assert type(plain).decode(with_keepers.encode()).keepers == with_keepers.keepers
     ids = {s.id for s in (plain, with_keepers, session(keepers=3), session(mask_bytes=20))}
     assert len(ids) == 4

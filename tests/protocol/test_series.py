@@ -707,7 +707,7 @@ def test_what_a_series_cannot_be_is_refused():
         ({"interval": 0.0}, "apart"),
     ):
         with pytest.raises(ParameterError, match=why):
-            replace(one.series, **change)
+            msgspec.structs.replace(one.series, **change)
     with pytest.raises(ParameterError, match="deadline"):
         known_series(3, 8, deadlines=Deadlines(round=99, start=1, repeat=1))
     with pytest.raises(ParameterError, match="expire"):

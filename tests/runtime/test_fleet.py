@@ -109,8 +109,7 @@ def test_an_offer_counts_only_with_the_hubs_signature(tmp_path):
     signature = known_key(-1).sign(b"tacit session offer 1\0" + foreign.id)
     with pytest.raises(InputError, match="not signed by the hub"):
         offered_session(SessionOffer(foreign.encode(), signature), hub.public_key)
-    own = Session.decode(foreign.encode())
-    object.__setattr__(own, "coordinator", hub.public_key)
+    own = replace(foreign, coordinator=hub.public_key)
     right = signed_offer(own, hub)
     assert offered_session(right, hub.public_key).coordinator == hub.public_key
     with pytest.raises(InputError, match="not signed by the hub"):

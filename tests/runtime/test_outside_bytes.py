@@ -132,22 +132,33 @@ def test_control_messages(said, data):
 
 
 def places(tree, before=()):
-    """All places in a tree of lists."""
-    for i, below in enumerate(tree):
+    """All places in a tree of lists and maps."""
+    for i, below in tree.items() if isinstance(tree, dict) else enumerate(tree):
         yield (*before, i)
-        if isinstance(below, list):
+        if isinstance(below, list | dict):
             yield from places(below, (*before, i))
+
+
+def opened(session):
+    """A session with its roster, as a tree."""
+    canonical, rows = msgspec.msgpack.decode(session.encode())
+    return [msgspec.msgpack.decode(canonical), rows]
+
+
+def closed(tree):
+    canonical, rows = tree
+    return msgspec.msgpack.encode([msgspec.msgpack.encode(canonical), rows])
 
 
 @pytest.mark.parametrize("session", [SESSION, SERIES], ids=["rounds", "series"])
 @pytest.mark.parametrize("other", [LONG, 1e301, 2**63, math.nan, -1, 0, []], ids="abcdefg")
 def test_every_entry_of_a_session_is_checked(session, other):
-    for place in places(msgspec.msgpack.decode(session.encode())):
-        whole = part = msgspec.msgpack.decode(session.encode())
+    for place in places(opened(session)):
+        whole = part = opened(session)
         for i in place[:-1]:
             part = part[i]
         part[place[-1]] = other
-        raises_only(InputError, Session.decode, msgspec.msgpack.encode(whole))
+        raises_only(InputError, Session.decode, closed(whole))
 
 
 def test_the_seven_bytes_that_left_a_traceback():
@@ -160,7 +171,10 @@ def test_the_seven_bytes_that_left_a_traceback():
 @settings(max_examples=150)
 @given(data=st.data())
 def test_sessions(session, data):
-    raw = data.draw(tree_of(session.encode()) | damaged(session.encode()))
+    inner = (tree_of(session.canonical) | damaged(session.canonical)).map(
+        lambda canonical: msgspec.msgpack.encode([canonical, opened(session)[1]])
+    )
+    raw = data.draw(inner | tree_of(session.encode()) | damaged(session.encode()))
     found = raises_only(InputError, Session.decode, raw)
     if found is not None:
         assert found.encode() == raw

@@ -180,15 +180,22 @@ def test_nothing_private_is_in_it():
 
 LATTICE = "\n[lattice]" + session_text(session()).partition("[lattice]")[2].partition("\n[")[0]
 WRONG = [
-    ("format = 2", "format = 1", "s.toml, format: must be 2, got 1: the file is from tacit 0.1"),
-    ("format = 2", "format = 3", "s.toml, format: must be 2, got 3: the file is from a newer tacit"),
+    ("format = 7", "format = 2", "s.toml, format: must be 7, got 2: the session is from tacit 0.2 or older"),
+    ("format = 7", "format = 8", "s.toml, format: must be 7, got 8: the session is from a newer tacit"),
+    ("noise = 10.0", "noise = 9007199254740993", "s.toml, mechanism.noise: must be a number that a double"),
+    ("components = 1", "", "s.toml, values.components: must be given"),
+    (key_text(key(1)), key_text(key(77)), "s.toml, root: must be that of the roster in this file"),
+    ('name = "agent-1"', 'name = "agent-x"', "s.toml, root: must be that of the roster in this file"),
+    ("agents = 4", "agents = 5", "s.toml, agents: must be that of the roster in this file"),
+    ("agents = 4", 'agents = "4"', "s.toml, agents: must be a whole number"),
+    ('root = "', 'root = "x', "s.toml, root: it must be 43 characters"),
     ("expires = 2030", "expires = 1030", "s.toml: expires must be a whole number from 1"),
     ("00:00:00Z", "00:00:00.5Z", "s.toml, expires: must be a date and time in whole seconds with its zone"),
     ("00:00:00Z", "00:00:00", "s.toml, expires: must be a date and time in whole seconds with its zone"),
     ("expires = 2030-01-01T00:00:00Z", "expires = 1893456000", "s.toml, expires: must be a date and time"),
     ("expires = 2030-01-01T00:00:00Z", "", "s.toml, expires: must be given"),
-    ("format = 2", "", "s.toml, format: must be given"),
-    ("format = 2", 'format = "2"', "s.toml, format: must be a whole number"),
+    ("format = 7", "", "s.toml, format: must be given"),
+    ("format = 7", 'format = "2"', "s.toml, format: must be a whole number"),
     ('name = "meters"', "name = 7", "s.toml, name: must be text in quotes"),
     ('name = "meters"', 'name = "a/b"', "s.toml: a session's name must be"),
     ('topology = "server"', 'topology = "star"', "s.toml, topology: must be 'server' or 'graph', got 'star'"),
@@ -219,7 +226,7 @@ WRONG = [
     (LATTICE, "", "s.toml, lattice: must be given"),
     (f'coordinator = "{key_text(key(200))}"', "", "s.toml, coordinator: must be given"),
     ("repeat = 1.0", 'repeat = "soon"', "s.toml, deadlines.repeat: must be a finite number"),
-    ("repeat = 1.0", "repeat = 0", "s.toml: the repeat deadline must be"),
+    ("repeat = 1.0", "repeat = 0", "s.toml, deadlines: the repeat deadline must be"),
     ("repeat = 1.0", "repeat = 1.0\nlunch = 2", "s.toml, deadlines.lunch: is not known here"),
     ("start = 4", "start = 1", "s.toml: start must be at least the quorum"),
     ("start = 4", "start = 5", "s.toml: start must be a whole number from 1 to 4"),
@@ -234,16 +241,16 @@ WRONG = [
     (key_text(key(200)), key_text(bytes(32)), "s.toml, coordinator: it has small order"),
     ("roster = [", "roster = 3\nfoo = [", "s.toml, roster: must be a list"),
     ("roster = [", "roster = [ 3,", r"s.toml, roster\[0\]: must be a table"),
-    ("format = 2", "format = 2\nsecret = 3", "s.toml, secret: is not known here"),
-    ("format = 2", 'format = 2\n"a\\nb" = 3', r"s.toml, a\?b: is not known here"),
+    ("format = 7", "format = 7\nsecret = 3", "s.toml, secret: is not known here"),
+    ("format = 7", 'format = 7\n"a\\nb" = 3', r"s.toml, a\?b: is not known here"),
     (
-        "format = 2",
-        'format = 2\ncoordinator_address = "here"',
+        "format = 7",
+        'format = 7\ncoordinator_address = "here"',
         "s.toml, coordinator_address: must be like wss://",
     ),
     ('{ name = "agent-1"', '{ address = "?", name = "agent-1"', r"s.toml, roster\[1\].address: must be like"),
-    ("format = 2", "format = ", "s.toml must be TOML, and is not: Invalid value"),
-    ("format = 2", "x = " + "[" * 5000, "s.toml must be TOML"),
+    ("format = 7", "format = ", "s.toml must be TOML, and is not: Invalid value"),
+    ("format = 7", "x = " + "[" * 5000, "s.toml must be TOML"),
 ]
 
 
@@ -263,7 +270,7 @@ def test_mistakes(old, new, sentence, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ('["agent-0", "agent-1"]', '["agent-0", "agent-9"]', r"s.toml, edges\[0\]: must name agents of the"),
+        ('["agent-0", "agent-1"]', '["agent-0", "agent-9"]', r"s.toml, edges\[0\]\[1\]: must name agents of"),
         ('["agent-0", "agent-1"]', '["agent-0"]', r"s.toml, edges\[0\]: must be a list of 2 entries"),
         ('["agent-0", "agent-1"]', "[0, 1]", r"s.toml, edges\[0\]\[0\]: must be text in quotes"),
         ('["agent-0", "agent-1"]', '["agent-0", "agent-0"]', "s.toml: an edge must join two agents"),
@@ -284,7 +291,7 @@ def test_mistakes(old, new, sentence, tmp_path, monkeypatch):
         (
             "edges = [",
             'weights = [["agent-0", "x", 1]]\nedges = [',
-            r"s.toml, weights\[0\]: must name agents",
+            r"s.toml, weights\[0\]\[1\]: must name agents",
         ),
         ("edges = [", 'weights = "heavy"\nedges = [', "s.toml: .*heavy"),
     ],

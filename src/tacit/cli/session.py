@@ -180,7 +180,7 @@ def new(
     With --series, --hides and --every it is a series: a mean in every slot. --loss and --delta are then for
     all means together. A series needs --keepers.
     """
-    from tacit.protocol.session import Deadlines
+    from tacit.protocol.schema import Deadlines
     from tacit.runtime.fleet.policy import seconds
     from tacit.runtime.identity.roster import read_roster
     from tacit.runtime.session.check import explain

@@ -1,6 +1,7 @@
 """The protocol without I/O: events in; records and messages out.
 
-- `session`: what all agree on, and its id. `canonical`: the bytes that are hashed. `roster`: the members.
+- `session`: what all agree on, and its id. `schema`: its fields, described once. `canonical`: the bytes that
+  are hashed. `roster`: the members, and the root that commits to them.
 - `messages`, `codec`: the kinds of message, and the only code that reads and writes them.
 - `effects`, `records`: what goes into a machine and what comes out.
 - `agent`, `coordinator`, `keeper`, `peer`: the machines. `machine`: their base class.
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
     from tacit.protocol.peer import PeerMachine
     from tacit.protocol.private_state import Budget
     from tacit.protocol.roster import COORDINATOR, Member
-    from tacit.protocol.session import Deadlines, Session, SessionPromise
+    from tacit.protocol.schema import Deadlines
+    from tacit.protocol.session import Session, SessionPromise
 
 __all__ = [
     "COORDINATOR",
@@ -54,7 +56,8 @@ __getattr__, __dir__ = exports(
         "messages": ("Refusal",),
         "peer": ("PeerMachine",),
         "roster": ("COORDINATOR", "Member"),
-        "session": ("Deadlines", "Session", "SessionPromise"),
+        "schema": ("Deadlines",),
+        "session": ("Session", "SessionPromise"),
         "private_state": ("Budget",),
     },
 )

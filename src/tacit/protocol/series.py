@@ -7,9 +7,10 @@ how many slots, when they begin, what is hidden, the mechanism, its grid and its
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, Literal, cast, final
+from typing import Annotated, Final, Literal, cast, final
+
+from msgspec.structs import force_setattr
 
 from tacit.errors import ParameterError
 from tacit.mechanism.lattice import Lattice
@@ -23,6 +24,7 @@ from tacit.mechanism.series import (
     SquareRoot,
     require_slots,
 )
+from tacit.protocol.fields import FieldTable, Real, Time, about
 from tacit.theory.series import Hides, loss_with
 
 SERIES_KIND: Final = "series"
@@ -33,42 +35,25 @@ _LEAST_INTERVAL, _MOST_INTERVAL = 0.05, 366 * 86_400.0
 
 
 @final
-@dataclass(frozen=True)
-class Series:
-    """What all members of a series agree on, besides who they are.
+class Series(FieldTable, frozen=True, dict=True):
+    """What all members of a series agree on, besides who they are."""
 
-    Parameters
-    ----------
-    slots : int
-        How many means there are (T).
-    interval : float
-        Seconds from one slot to the next.
-    begins : int
-        When slot 0 begins, in seconds since 1970-01-01 00:00 UTC.
-    hides : Hides
-        Which change of one agent's readings is hidden.
-    mechanism : str
-        "square-root" where a step is hidden, "independent" where a reading or a window is.
-    steps : float
-        The parameter of each keeper's discrete Gaussian draw, in grid steps (τ/h).
-    exponent : int
-        The grid step is h = 2^exponent.
-    low, high : float
-        The range of readings; others are clamped to it.
-    delta : float
-        The probability with which the loss may be exceeded, for the whole series.
-    """
-
-    slots: int
-    interval: float
-    begins: int
-    hides: Hides
-    mechanism: str
-    steps: float
-    exponent: int
-    low: float
-    high: float
-    delta: float
+    slots: Annotated[int, about("How many means there are (T).")]
+    interval: Annotated[Real, about("Seconds from one slot to the next.")]
+    begins: Annotated[Time, about("When slot 0 begins.")]
+    hides: Annotated[Hides, about('Which change of one agent\'s readings is hidden, like "step:2.0".')]
+    mechanism: Annotated[
+        str, about('"square-root" where a step is hidden, "independent" where a reading or a window is.')
+    ]
+    steps: Annotated[
+        Real, about("The parameter of each keeper's discrete Gaussian draw, in grid steps (τ/h).")
+    ]
+    exponent: Annotated[int, about("The grid step is h = 2^exponent.")]
+    low: Annotated[Real, about("The least reading. Smaller ones count as this.")]
+    high: Annotated[Real, about("The largest reading. Larger ones count as this.")]
+    delta: Annotated[
+        Real, about("The probability with which the loss may be exceeded, for the whole series.")
+    ]
 
     def __post_init__(self) -> None:
         if type(self.slots) is not int:
@@ -78,13 +63,15 @@ class Series:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
                 raise ParameterError(f"{name} of a series must be a finite number, got {value!r}.")
-            object.__setattr__(self, name, float(value) + 0.0)
+            force_setattr(self, name, float(value) + 0.0)
+        force_setattr(self, "hides", Hides(self.hides.kind, float(self.hides.size)))
         if not _LEAST_INTERVAL <= self.interval <= _MOST_INTERVAL:
             raise ParameterError(
                 f"slots must be from {_LEAST_INTERVAL:g} s to a year apart, got {self.interval:g} s."
             )
-        if type(self.begins) is not int or not 0 <= self.begins <= _LAST:
+        if type(self.begins) not in (int, Time) or not 0 <= self.begins <= _LAST:
             raise ParameterError(f"a series must begin at a whole second since 1970, got {self.begins!r}.")
+        force_setattr(self, "begins", int(self.begins))
         if not self.low < self.high:
             raise ParameterError(f"the range must be LOW below HIGH, got {self.low} and {self.high}.")
         if not 0 < self.delta < 1:

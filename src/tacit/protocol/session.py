@@ -24,9 +24,20 @@ from tacit.law import Fading, named
 from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice, LatticeAgent
 from tacit.mechanism.topology import Weights, read_weights, written_weights
-from tacit.protocol.canonical import decode_session, encode_session, session_id
+from tacit.protocol.canonical import canonical_bytes, decode_session, encode_session, session_id
 from tacit.protocol.exact_loss import exact
-from tacit.protocol.roster import COORDINATOR, Member, require_distinct, require_key, require_name
+from tacit.protocol.merkle import MerkleTree
+from tacit.protocol.roster import (
+    COORDINATOR,
+    Member,
+    OneOf,
+    require_distinct,
+    require_in_roster,
+    require_key,
+    require_name,
+    roster_leaf,
+)
+from tacit.protocol.schema import Deadlines, PerMember
 from tacit.protocol.series import SERIES_KIND, Series
 from tacit.theory.privacy import require_adjacency
 from tacit.theory.question import diameter
@@ -41,42 +52,11 @@ MOST_KEEPERS = 16
 MOST_COMPONENTS = 1_000_000
 MOST_NUMBER_BYTES = 16 * 2**20
 """Maximum size of all numbers of one message together."""
-MOST_SECONDS = 366 * 86_400.0
 LAST_EXPIRY = 253_402_300_799
 """The last second of the year 9999: no session expires later."""
 
 _NOISE_ROOM = 64  # in scales of one keeper's draw
 _SPARE_BITS = 40
-
-PerMember = float | tuple[float, ...]
-"""One number for all agents, or one for each in the order of the roster."""
-
-
-@final
-@dataclass(frozen=True)
-class Deadlines:
-    """How long to wait, in seconds.
-
-    Parameters
-    ----------
-    round : float
-        A round that lasts longer closes without missing messages, if the quorum has sent.
-    start : float
-        The start waits this long for the whole roster; after that the minimum number is enough.
-    repeat : float
-        A message without an answer is sent again after this time, then with exponential backoff.
-    """
-
-    round: float = 30.0
-    start: float = 60.0
-    repeat: float = 1.0
-
-    def __post_init__(self) -> None:
-        for name in ("round", "start", "repeat"):
-            value = _number(getattr(self, name), f"the {name} deadline")
-            if not 0 < value <= MOST_SECONDS:
-                raise ParameterError(f"the {name} deadline must be from above 0 to a year, got {value} s.")
-            object.__setattr__(self, name, value)
 
 
 @final
@@ -134,7 +114,7 @@ class Session:
     """
 
     name: str
-    roster: tuple[Member, ...]
+    roster: Sequence[Member]
     coordinator: bytes | None = None
     edges: tuple[tuple[int, int], ...] | None = None
     law: str = Fading.name
@@ -174,7 +154,8 @@ class Session:
         return cls(series=series, **_of_series(series), **rest)
 
     def _check_members(self) -> None:
-        self._set("roster", tuple(self.roster))
+        if not isinstance(self.roster, OneOf):
+            self._set("roster", tuple(self.roster))
         least = 1 if self.edges is None else 2
         if not least <= self.n <= MOST_AGENTS:
             raise ParameterError(f"a session must have {least} to {MOST_AGENTS} agents, got {self.n}.")
@@ -193,7 +174,8 @@ class Session:
                 "keepers need a coordinator: on a graph an agent is in as many sums as it has neighbours, "
                 "and keepers would not make them more accurate at the same loss. Leave the keepers out."
             )
-        require_distinct((*self.roster, *self.keepers), self.coordinator)
+        known = (self.roster.member,) if isinstance(self.roster, OneOf) else self.roster
+        require_distinct((*known, *self.keepers), self.coordinator)
         if self.edges is not None:
             self._set("edges", _edges(self.edges))
         if self.weights is not None:
@@ -479,7 +461,61 @@ class Session:
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        return {member.name: i for i, member in enumerate(self.roster)}
+        return {member.name: i for i, member in self._known}
+
+    def number_of_key(self, key: bytes) -> int | None:
+        """Return the number of the agent with this key; None if there is none."""
+        return self._numbers_of_keys.get(key)
+
+    @cached_property
+    def _numbers_of_keys(self) -> dict[bytes, int]:
+        return {member.key: i for i, member in self._known}
+
+    @property
+    def _known(self) -> Iterable[tuple[int, Member]]:
+        roster = self.roster
+        return [(roster.number, roster.member)] if isinstance(roster, OneOf) else enumerate(roster)
+
+    # ---- the committed roster -------------------------------------------------------------------------
+
+    @cached_property
+    def own_words(self) -> tuple[str, ...]:
+        """The words of the law's parameters that differ between agents."""
+        if isinstance(self.roster, OneOf):
+            return self.roster.own
+        return tuple(word for word, value in self._parameters.items() if isinstance(value, tuple))
+
+    def own(self, i: int) -> dict[str, float]:
+        """Return the parameters that agent i has on its own."""
+        if not self.own_words:
+            return {}
+        found = {word: self._parameters[word] for word in self.own_words}
+        return {word: value[i] if isinstance(value, tuple) else value for word, value in found.items()}
+
+    @cached_property
+    def _parameters(self) -> dict[str, PerMember]:
+        return self.parameters if self.series is None else {}
+
+    @cached_property
+    def roster_tree(self) -> MerkleTree:
+        """The tree over the agents of a session with a server."""
+        if self.edges is not None:
+            raise ParameterError("a session on a graph has its whole roster, and no root of it.")
+        return MerkleTree(roster_leaf(i, member, self.own(i)) for i, member in enumerate(self.roster))
+
+    @property
+    def root(self) -> bytes:
+        """The root of the roster of a session with a server."""
+        return self.roster.root if isinstance(self.roster, OneOf) else self.roster_tree.root
+
+    def require_listed(self, i: int) -> None:
+        """Refuse if the root of the roster does not cover agent i.
+
+        An agent of a session with a server calls it before it says anything.
+        """
+        if self.edges is None and not isinstance(self.roster, OneOf):  # it was checked when it was read
+            leaf = roster_leaf(i, self.member(i), self.own(i))
+            require_in_roster(self.root, self.n, i, leaf, self.roster_tree.path(i))
 
     @overload
     def clamp(self, values: float) -> float: ...
@@ -516,10 +552,15 @@ class Session:
     @cached_property
     def id(self) -> bytes:
         """The session's 32-byte identity: a hash of everything above."""
-        return session_id(self.encode())
+        return session_id(self.canonical)
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """The bytes that are hashed, the same on every machine."""
+        return canonical_bytes(self)
 
     def encode(self) -> bytes:
-        """Return the session as canonical bytes, the same on every machine."""
+        """Return the canonical bytes with the whole roster beside them."""
         return encode_session(self)
 
     @classmethod

@@ -189,11 +189,15 @@ def loaded(identity: Identity | Path | str) -> Identity:
 
 
 def number_of(session: Session, identity: Identity) -> int:
-    """Return the number of the agent whose key this is."""
-    for i, member in enumerate(session.roster):
-        if member.key == identity.public_key:
-            return i
-    raise InputError(
-        f"the key of {identity.name} must be in the roster of session {session.name}, and is not: "
-        "ask for a session with it, or use the keys that are in it."
-    )
+    """Return the number of the agent whose key this is.
+
+    With a server its leaf must be under the root of the roster.
+    """
+    number = session.number_of_key(identity.public_key)
+    if number is None:
+        raise InputError(
+            f"the key of {identity.name} must be in the roster of session {session.name}, and is not: "
+            "ask for a session with it, or use the keys that are in it."
+        )
+    session.require_listed(number)
+    return number

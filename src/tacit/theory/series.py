@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, final
 
+import msgspec
 import numpy as np
 
 from tacit.errors import ParameterError
@@ -69,8 +70,7 @@ _CODES: Final[dict[Kind, type[SeriesCode]]] = {
 
 
 @final
-@dataclass(frozen=True)
-class Hides:
+class Hides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which change of one agent's readings a series hides.
 
     ``reading`` is one reading, whatever it was; ``window:K`` is any K readings in a row; ``step:D`` is a
@@ -84,7 +84,7 @@ class Hides:
     """
 
     kind: Literal["reading", "window", "step"]
-    size: float = 1.0
+    size: float
 
     @classmethod
     def parse(cls, text: str) -> Hides:
@@ -92,7 +92,7 @@ class Hides:
         kind, _, size = text.partition(":")
         try:
             if kind == "reading" and not size:
-                return cls("reading")
+                return cls("reading", 1.0)
             if kind == "window" and int(size) >= 1:
                 return cls("window", float(int(size)))
             if kind == "step" and 0 < float(size) < math.inf:

@@ -59,7 +59,7 @@ class AskedSeries:
         found = [way for way in _changes(self) if self._with(way).useful]
         ways = [f"{name} {value:g}" for way in found for name, value in way.items() if name != "agents"]
         ways += [f"agents {way['agents']:,}" for way in found if "agents" in way]
-        if self.hides.kind != "reading" and replace(self, hides=Hides("reading")).useful:
+        if self.hides.kind != "reading" and replace(self, hides=Hides("reading", 1.0)).useful:
             ways.append("hides reading")
         if not ways:
             raise Infeasible(f"{why} Ask for fewer means, or hide less.")

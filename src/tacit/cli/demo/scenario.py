@@ -19,7 +19,8 @@ from tacit.cli.drawing import write_figure
 from tacit.errors import TacitError
 from tacit.protocol.codec import Codec
 from tacit.protocol.records import Began, Moved
-from tacit.protocol.session import Deadlines, Session
+from tacit.protocol.schema import Deadlines
+from tacit.protocol.session import Session
 
 if TYPE_CHECKING:
     from tacit.arrays import FloatArray

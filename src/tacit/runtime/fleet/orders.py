@@ -11,7 +11,8 @@ from typing import Any, final
 import msgspec
 
 from tacit.protocol.roster import Member
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.schema import Deadlines
+from tacit.protocol.session import LAST_EXPIRY, Session
 
 _LEAD = 2.0
 """Seconds before the first slot of a series that begins at once: members exchange their keys within them."""
@@ -147,7 +148,7 @@ def instance(
         longest = design.deadlines.start + design.rounds * design.deadlines.round
         ends = now + max(_LEAST_LIFE, 2 * longest)
     else:
-        series = replace(series, begins=order.series.beginning(now))
+        series = msgspec.structs.replace(series, begins=order.series.beginning(now))
         ends = series.ends + max(_LEAST_LIFE, 2 * series.interval)
     return replace(
         design,

@@ -32,6 +32,13 @@ def key_text(public_key: bytes) -> str:
 
 def key_bytes(text: str, what: str = "a public key") -> bytes:
     """Read the public half of a signing key, 32 bytes."""
+    raw = hash_bytes(text, what)
+    require_key(raw, what)
+    return raw
+
+
+def hash_bytes(text: str, what: str) -> bytes:
+    """Read 32 bytes from 43 characters."""
     try:
         raw = base64.b64decode(text.encode("ascii") + b"=", altchars=b"-_", validate=True)
     except ValueError:
@@ -39,7 +46,6 @@ def key_bytes(text: str, what: str = "a public key") -> bytes:
     # The last character has two unused bits. They must be zero; otherwise one key would have four texts.
     if len(text) != 43 or key_text(raw) != text:
         raise InputError(f"{what} must be 43 characters of URL-safe base64, got {text!r}.")
-    require_key(raw, what)
     return raw
 
 

@@ -18,7 +18,8 @@ from tacit.mechanism import Distributed, Mechanism
 from tacit.mechanism.lattice import Lattice
 from tacit.mechanism.topology import written_weights
 from tacit.protocol.roster import Member
-from tacit.protocol.session import LAST_EXPIRY, MOST_ROUNDS, Deadlines, PerMember, Session
+from tacit.protocol.schema import Deadlines, PerMember
+from tacit.protocol.session import LAST_EXPIRY, MOST_ROUNDS, Session
 from tacit.runtime.identity.roster import COORDINATOR, Roster
 from tacit.theory.advice import require_useful
 from tacit.theory.answers import answer

@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, final
 
+from msgspec import structs
+
 from tacit.errors import InputError
+from tacit.protocol.fields import Time
+from tacit.protocol.schema import Deadlines
 from tacit.protocol.series import Series
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.session import LAST_EXPIRY, Session
 from tacit.report import Row, Shown, Summary, near, up
 from tacit.runtime.identity.keys import key_text
 from tacit.runtime.identity.roster import Roster
@@ -85,7 +89,9 @@ def draft_series(
         require_useful(made.deviation, high - low, what=f"in each of {slots:,} means a standard deviation")
     wait = deadlines or Deadlines()
     start = usual_begin(interval, time.time()) if begins is None else begins
-    series = Series(slots, interval, start, hides, kind, made.steps, made.grid.exponent, low, high, delta)
+    series = Series(
+        slots, interval, Time(start), hides, kind, made.steps, made.grid.exponent, low, high, delta
+    )
     series = _within(series, loss)
     last = min(math.ceil(series.ends + max(_DAY, 2 * interval)), LAST_EXPIRY)
     return Session.of_series(
@@ -94,7 +100,7 @@ def draft_series(
         roster=members.members,
         coordinator=members.coordinator,
         keepers=kept,
-        deadlines=replace(wait, round=min(wait.round, interval / 2)),
+        deadlines=structs.replace(wait, round=min(wait.round, interval / 2)),
         quorum=quorum,
         expires=last if expires is None else expires,
     )
@@ -113,7 +119,7 @@ def _within(series: Series, loss: float) -> Series:
     for _ in range(_TRIES):
         if series.loss <= loss:
             return series
-        series = replace(series, steps=series.steps * (1 + 1e-9))
+        series = structs.replace(series, steps=series.steps * (1 + 1e-9))
     raise InputError(f"no noise keeps the loss within {loss:g} on this grid: ask for a larger loss.")
 
 
@@ -242,7 +248,7 @@ class SeriesExplanation(Shown):
             "topology": session.topology,
             "agents": session.n,
             "keeper_keys": {keeper.name: key_text(keeper.key) for keeper in session.keepers},
-            "series": {field.name: getattr(series, field.name) for field in fields(series)}
+            "series": {name: getattr(series, name) for name in series.__struct_fields__}
             | {"hides": written(series.hides)},
             "loss": series.loss,
             "delta": series.delta,
@@ -252,7 +258,7 @@ class SeriesExplanation(Shown):
             "costs": self.costs,
             "losses": {name: self.loss_of(times) for name, times in self.costs.items()},
             "quorum": session.least_quorum,
-            "deadlines": vars(session.deadlines),
+            "deadlines": structs.asdict(session.deadlines),
             "expires": session.expires,
             "expired": session.expires <= time.time(),
         }

@@ -1,0 +1,370 @@
+"""What a session says: each field once, with its type, default and words.
+
+From these tables follow the session file (`tacit.runtime.session.file`), the canonical bytes (`canonical`),
+the options of `tacit session new` and `tacit hub run`, and the table of fields in docs/reference/files.md.
+
+A new field gets a default that means "exactly as before the field existed". The default is part of the wire
+format for ever: no session without the field gets another id. A field that decides about privacy has no
+default. What is computed, such as a quorum, is None until it is known, and written as a number.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+
+import msgspec
+from msgspec import structs
+from msgspec.structs import asdict, force_setattr
+
+from tacit.errors import LawError, ParameterError
+from tacit.law import named
+from tacit.mechanism.lattice import Lattice
+from tacit.protocol.fields import (
+    AgentNumber,
+    Digest,
+    Endpoint,
+    FieldTable,
+    MemberKey,
+    Real,
+    Time,
+    about,
+    converted,
+    fields_of,
+    kind_of,
+    misplaced,
+)
+from tacit.protocol.roster import Member, OneOf
+from tacit.protocol.series import Series
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from tacit.protocol.session import Session
+
+FORMAT: Final = 7
+"""The format of session files and canonical bytes. A new field needs no new format."""
+MOST_SECONDS: Final = 366 * 86_400.0
+PerMember = float | tuple[float, ...]
+"""One number for all agents, or one for each in the order of the roster."""
+_G = TypeVar("_G", bound="Group")
+
+
+# ---- tables -----------------------------------------------------------------------------------------
+
+
+class Group(FieldTable, frozen=True):
+    """A table whose fields are attributes of a `Session`."""
+
+
+class Listed(FieldTable, frozen=True):
+    """A member, as a file lists it."""
+
+    name: Annotated[str, about("1 to 64 letters, digits, dots, underscores or dashes (ASCII).")]
+    key: Annotated[MemberKey, about("Its Ed25519 public key.")]
+    address: Annotated[Endpoint | None, about("Where it listens. Not part of the session.")] = None
+
+    def __post_init__(self) -> None:
+        self.member()  # refuses a name that cannot be used, and msgspec says which one
+
+    def member(self) -> Member:
+        """Return the member without its address."""
+        return Member(str(self.name), bytes(self.key))
+
+
+class Values(Group, frozen=True):
+    """What an agent's value is, and which change of it is hidden."""
+
+    low: Annotated[Real, about("The least value. Smaller ones count as this.")]
+    high: Annotated[Real, about("The largest value. Larger ones count as this.")]
+    components: Annotated[int, about("How many numbers a value has.")]
+    adjacency: Annotated[
+        Real, about("Two values of one agent that differ by at most this are hard to tell apart.")
+    ]
+
+
+class NumberGrid(Group, frozen=True):
+    """The grid of all numbers; see `tacit.mechanism.lattice.Lattice`."""
+
+    state_exponent: Annotated[int, about("States are whole numbers of 2^state_exponent.")]
+    bits: Annotated[int, about("Messages are this many bits finer than their noise.")]
+    reach_exponent: Annotated[int, about("No number is beyond 2^reach_exponent.")]
+
+
+class Deadlines(FieldTable, frozen=True):
+    """How long to wait, in seconds.
+
+    Parameters
+    ----------
+    round : float
+        A round that lasts longer closes without missing messages, if the quorum has sent.
+    start : float
+        The start waits this long for the whole roster; after that the minimum number is enough.
+    repeat : float
+        A message without an answer is sent again after this time, then with exponential backoff.
+    """
+
+    round: Annotated[Real, about("Seconds until a round closes without agents that are late.")] = 30.0
+    start: Annotated[Real, about("Seconds to wait for all agents; then quorum.start of them are enough.")] = (
+        60.0
+    )
+    repeat: Annotated[Real, about("Seconds until an unanswered message is sent again.")] = 1.0
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise ParameterError(f"the {name} deadline must be a finite number, got {value!r}.")
+            if not 0 < value <= MOST_SECONDS:
+                raise ParameterError(f"the {name} deadline must be from above 0 to a year, got {value} s.")
+            force_setattr(self, name, float(value))
+
+
+class Quorum(Group, frozen=True, rename={"quorum": "round"}):
+    """How many must take part."""
+
+    quorum: Annotated[int | None, about("The least number of messages with which a round closes.")] = None
+    start: Annotated[
+        int | None, about("The least number of agents to start with, after the start deadline.")
+    ] = None
+
+
+_Mechanism = Annotated[
+    dict[str, Any],
+    about("`law`, `rounds` and the law's parameters: `mixing`, `noise`, `decay` or its own."),
+]
+_Values = Annotated[Values, about("What a value is.")]
+_Grid = Annotated[NumberGrid, about("The grid of all numbers.")]
+
+
+class AnySession(Group, frozen=True, kw_only=True):
+    """What all sessions have."""
+
+    format: Annotated[int, about(f"{FORMAT}.")]
+    name: Annotated[str, about("For people; written as a member's name.")]
+    expires: Annotated[
+        Time, about("When the session ends for everyone.", remark="nobody joins or speaks from then on")
+    ]
+    topology: Annotated[str, about('"server" or "graph".')]
+    deadlines: Annotated[Deadlines, about("How long to wait.", remark="in seconds")] = msgspec.field(
+        default_factory=Deadlines
+    )
+    quorum: Annotated[Quorum, about("How many must take part.")] = msgspec.field(default_factory=Quorum)
+
+
+class AroundServer(AnySession, frozen=True, kw_only=True):
+    """What sessions with a coordinator have."""
+
+    coordinator: Annotated[MemberKey, about("The coordinator's Ed25519 public key.")]
+    coordinator_address: Annotated[
+        Endpoint | None, about("Where the coordinator listens. Not part of the session.")
+    ] = None
+    agents: Annotated[int | None, about("How many agents there are.")] = None
+    root: Annotated[Digest | None, about("The Merkle root of the roster; checked if it is given.")] = None
+    roster: Annotated[
+        tuple[Listed, ...], about("The agents, numbered in this order. Beside the canonical bytes.")
+    ] = ()
+    keepers: Annotated[tuple[Listed, ...], about("The members that hold masks and add the noise.")] = ()
+    mask_bytes: Annotated[int | None, about("How many bytes a masked number has; only with keepers.")] = None
+
+
+class ServerSession(AroundServer, frozen=True, kw_only=True):
+    """A session with a coordinator."""
+
+    mechanism: _Mechanism
+    values: _Values
+    lattice: _Grid
+
+
+class SeriesSession(AroundServer, frozen=True, kw_only=True):
+    """A series of means, with a coordinator."""
+
+    series: Annotated[Series, about("What makes the session a series of means.")]
+
+
+class GraphSession(AnySession, frozen=True, kw_only=True):
+    """A session without a coordinator."""
+
+    roster: Annotated[tuple[Listed, ...], about("The agents, numbered in this order.")]
+    edges: Annotated[
+        tuple[tuple[AgentNumber, AgentNumber], ...], about("Who talks to whom; must connect all.")
+    ]
+    weights: Annotated[
+        str | tuple[tuple[AgentNumber, AgentNumber, int], ...] | None,
+        about(
+            "How much each message counts: the name of a rule, or how many times an agent counts the "
+            "message of another, or its own. Without it all count the same."
+        ),
+    ] = None
+    mechanism: _Mechanism
+    values: _Values
+    lattice: _Grid
+
+
+KINDS: Final = (ServerSession, GraphSession, SeriesSession)
+_ELSEWHERE: Final = ("format", "topology", "coordinator_address", "agents", "root", "roster", "mechanism")
+"""What is not an attribute of a session of the same name, or is given beside the tables."""
+
+
+class _SessionHead(msgspec.Struct):
+    format: int
+    topology: str | None = None
+    series: Any = None
+
+
+class _LawName(msgspec.Struct):
+    law: str
+
+
+# ---- reading ----------------------------------------------------------------------------------------
+
+
+def read_tables(entries: Any, what: str, own_type: Callable[[type[Any], Any], Any]) -> AnySession:
+    """Read the tables of a session, or name the first mistake and its place."""
+    head = converted(entries, _SessionHead, what, own_type)
+    if head.format != FORMAT:
+        raise misplaced(what, "format", _other_format(head.format))
+    kind: type[AnySession] = ServerSession
+    if head.series is not None:
+        kind = SeriesSession
+    elif head.topology == "graph":
+        kind = GraphSession
+    told = converted(entries, kind, what, own_type)
+    if told.topology != ("graph" if kind is GraphSession else "server"):
+        raise misplaced(what, "topology", f"must be 'server' or 'graph', got {told.topology!r}")
+    if isinstance(told, ServerSession | GraphSession):
+        law = converted(told.mechanism, _LawName, what, own_type, "mechanism").law
+        try:
+            table = _law_table(law, isinstance(told, ServerSession))
+        except LawError as error:
+            raise misplaced(what, "mechanism.law", str(error)) from None
+        found = converted(told.mechanism, table, what, own_type, "mechanism")
+        return structs.replace(told, mechanism=asdict(found))
+    return told
+
+
+def _other_format(written: int) -> str:
+    """Say what to do with a session of another format.
+
+    It is refused: missing entries are never guessed.
+    """
+    if written < FORMAT:
+        return (
+            f"must be {FORMAT}, got {written}: the session is from tacit 0.2 or older. Make a new one "
+            "(`tacit session new`) and give its file to everyone"
+        )
+    return f"must be {FORMAT}, got {written}: the session is from a newer tacit. Install that version"
+
+
+@lru_cache(maxsize=64)
+def _law_table(law: str, rooted: bool) -> type[msgspec.Struct]:
+    """Return the table of a law's parameters.
+
+    A parameter is one number, or one for each agent. With the root of a roster it may be nil in canonical
+    bytes: then each agent has its own in its leaf.
+    """
+    numbers: Any = Real | tuple[Real, ...]
+    numbers = numbers | None if rooted else numbers
+    fields: list[Any] = [("law", str), ("rounds", int), *((word, numbers) for word in named(law).words())]
+    return msgspec.defstruct(
+        "_LawTable", fields, bases=(FieldTable,), frozen=True, forbid_unknown_fields=True
+    )
+
+
+def session_of(
+    told: AnySession, roster: Sequence[Member], parameters: Mapping[str, Any] | None = None
+) -> Session:
+    """Return the session that these tables say, checked as if it were new.
+
+    Parameters
+    ----------
+    roster : sequence of Member
+        The agents.
+    parameters : dict, optional
+        The parameters of the law that agents have on their own.
+    """
+    from tacit.protocol.session import Session  # it imports this module
+
+    fields = _flat(told)
+    keepers = tuple(entry.member() for entry in fields.pop("keepers", ()))
+    if "coordinator" in fields:
+        fields |= {"coordinator": bytes(fields["coordinator"]), "keepers": keepers}
+    fields |= {"roster": roster, "expires": int(fields["expires"])}
+    if isinstance(fields.get("weights"), tuple):
+        fields["weights"] = tuple(sorted(tuple(map(int, row)) for row in fields["weights"]))
+    if isinstance(told, SeriesSession):
+        return Session.of_series(**fields)
+    assert isinstance(told, ServerSession | GraphSession)
+    mechanism = told.mechanism | dict(parameters or {})
+    further = [(word, mechanism.pop(word)) for word in named(mechanism["law"]).further()]
+    grid = Lattice(*(fields.pop(name) for name in ("low", "high", *NumberGrid.__struct_fields__)))
+    return Session(**fields, **mechanism, further=tuple(further), lattice=grid)
+
+
+def _flat(group: Group) -> dict[str, Any]:
+    """Return the attributes of a session by name."""
+    found: dict[str, Any] = {}
+    for name in group.__struct_fields__:
+        value = getattr(group, name)
+        if isinstance(value, Group):
+            found |= _flat(value)
+        elif name not in _ELSEWHERE:
+            found[name] = value
+    return found
+
+
+# ---- writing ----------------------------------------------------------------------------------------
+
+
+def tables_of(session: Session, *, own: bool = False) -> AnySession:
+    """Return the tables of a session, with everything that was computed.
+
+    Parameters
+    ----------
+    own : bool
+        Leave out the roster and what agents have on their own, if the session has the roster's root.
+    """
+    kind: type[AnySession] = ServerSession if session.edges is None else GraphSession
+    if session.series is not None:
+        kind = SeriesSession
+    given: dict[str, Any] = {
+        "format": FORMAT,
+        "topology": session.topology,
+        "coordinator_address": None,
+        "keepers": _listed(session.keepers),
+        "quorum": Quorum(session.least_quorum, session.least_start),
+        "roster": () if own and session.edges is None else _listed(session.roster),
+    }
+    if session.edges is None:
+        given |= {"agents": session.n, "root": session.root}
+    if session.series is None:
+        lattice = session.lattice
+        parameters: dict[str, Any] = dict(session.parameters)
+        if own and session.edges is None:
+            parameters |= dict.fromkeys(session.own_words)
+        given |= {
+            "mechanism": {"law": session.law, **parameters, "rounds": session.rounds},
+            "low": float(lattice.low) + 0.0,  # no negative zero: it would hash differently
+            "high": float(lattice.high) + 0.0,
+            "lattice": NumberGrid(*(getattr(lattice, name) for name in NumberGrid.__struct_fields__)),
+        }
+    return _filled(kind, session, given)
+
+
+def _filled(group: type[_G], session: Session, given: dict[str, Any]) -> _G:
+    fields = {}
+    for field in fields_of(group):
+        if field.name in given:
+            fields[field.name] = given[field.name]
+        elif (kind := kind_of(field)) is not None and issubclass(kind, Group):
+            fields[field.name] = _filled(kind, session, given)
+        else:
+            fields[field.name] = getattr(session, field.name)
+    return group(**fields)
+
+
+def _listed(members: Sequence[Member]) -> tuple[Listed, ...]:
+    if isinstance(members, OneOf):
+        return ()
+    return tuple(Listed(member.name, MemberKey(member.key)) for member in members)
