@@ -10,6 +10,9 @@ clock of a series (`turns`). Its private state says what it says, and moves: by 
 not at all, with a filter (`filter_state`). Its cover hides that: with noise of its own, or with masks of
 keepers (`cover`).
 
+Feedback is read in three places: `_classify_message` compares it with what was heard before, `_keep` stores
+it until its round has come, and `_move` makes the update. `_replay` reads it again after a restart.
+
 If noise is drawn once and keepers add it, there is only one exchange. From then on the agent moves towards
 its feedback without further messages.
 """

@@ -218,7 +218,7 @@ class PrivateState(ABC):
 
 @final
 class MixingState(PrivateState):
-    """A state that mixes with public feedback; private.
+    """A state that moves towards public feedback, by its motion; private.
 
     Parameters
     ----------
