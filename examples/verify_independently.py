@@ -1,7 +1,7 @@
 """A second verifier of tacit's transcripts, made from docs/reference/wire.md alone; it uses nothing of tacit.
 
 Example: ``python verify_independently.py hub.jsonl agent-3.jsonl``. Compare the id that it prints with that
-of the session you agreed on: that session is taken to be valid. Exit codes: 0 sound, 1 unsound, 2 unreadable,
+of the session you agreed on: its numbers are taken to be valid. Exit codes: 0 sound, 1 unsound, 2 unreadable,
 7 not all could be checked. The findings have the names of section 6 of the page. Numbers in comments are
 sections of the page.
 """
@@ -25,18 +25,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 CODES = {"sound": 0, "unsound": 1, "unreadable": 2, "unchecked": 7}
 GAPS = {"missing-report", "missing-key", "missing-mean", "unsigned-mean", "unfinished", "no-rounds"}
 COORDINATOR, NOTHING = -1, bytes(32)
-LAWS = {
-    "fading": {"mixing", "noise", "decay"},
-    "one-shot": {"mixing", "noise"},
-    "constant": {"mixing", "noise"},
-}
-ANY = {"format", "name", "expires", "topology", "deadlines", "quorum"}  # fields of a session
-ROUNDS, SERVER = (
-    {"mechanism", "values", "lattice"},
-    {"coordinator", "agents", "root", "keepers", "mask_bytes"},
-)
-SERIES = {"slots": "i", "interval": "f", "begins": "i", "hides": "m", "mechanism": "s", "steps": "f"}
-SERIES |= {"exponent": "i", "low": "f", "high": "f", "delta": "f"}
+LAWS = {"fading": "mixing noise decay", "one-shot": "mixing noise", "constant": "mixing noise"}
+ANY = {"format": "i", "name": "s", "expires": "i", "topology": "s", "quorum": {"round": "i", "start": "i"}}
+ANY |= {"deadlines?": {"round?": "f", "start?": "f", "repeat?": "f"}}  # ?: left out if it is the default
+SERVER = {"agents": "i", "root": "d", "coordinator": "d", "keepers?": "l", "mask_bytes?": "i"}
+GRAPH = {"roster": "l", "edges": "l", "weights?": "x"}
+ROUNDS = {"values": {"low": "f", "high": "f", "components": "i", "adjacency": "f"}, "mechanism": "m"}
+ROUNDS |= {"lattice": {"state_exponent": "i", "bits": "i", "reach_exponent": "i"}}
+SERIES = {"slots": "i", "interval": "f", "begins": "i", "hides": {"kind": "s", "size": "f"}, "mechanism": "s"}
+SERIES |= {"steps": "f", "exponent": "i", "low": "f", "high": "f", "delta": "f"}
+DEFAULTS = {"round": 30.0, "start": 60.0, "repeat": 1.0}  # of deadlines; there are no keepers and weights
 PRESENT, REPORT, FEEDBACK, ASK, DONE, STOP, KEY, MASKED, CLOSING, OPENING, SLOT_CLOSING = range(1, 12)
 FIELDS = {PRESENT: "i", REPORT: "iibd", FEEDBACK: "ibbidd", ASK: "i", DONE: "id", STOP: "ii", KEY: "d"}
 FIELDS |= {MASKED: "iibdd", CLOSING: "ibiddd", OPENING: "ibdd", SLOT_CLOSING: "ibidddb"}
@@ -68,8 +66,19 @@ def require(*conditions: object) -> bool:
 def typed(values: Any, types: str) -> Any:
     require(type(values) is list, len(values) == len(types))
     for value, letter in zip(values, types, strict=True):
-        require(type(value) is TYPES[letter], letter != "d" or len(value) == 32)
+        require(letter == "x" or type(value) is TYPES[letter], letter != "d" or len(value) == 32)
+        require(letter != "f" or (math.isfinite(value) and str(value) != "-0.0"))
     return values
+
+
+def shaped(value: Any, form: Any) -> Any:
+    """Refuse a map that does not have exactly these fields, of these types."""
+    if type(form) is str:
+        return typed([value], form)[0]
+    least = {name for name in form if name[-1] != "?"}
+    fields = {name.rstrip("?"): part for name, part in form.items()}
+    require(type(value) is dict, value, least <= value.keys() <= fields.keys())
+    return {name: shaped(value[name], fields[name]) for name in value}
 
 
 def unpack(data: bytes) -> Any:  # ---- 1. MessagePack: every value in its shortest form ---------------
@@ -128,6 +137,10 @@ def root(hashes: list[bytes]) -> bytes:  # of a Merkle tree
     return hashlib.sha256(b"\1" + root(hashes[:k]) + root(hashes[k:])).digest()
 
 
+def listed(member: Any) -> list[Any]:
+    return [*map(shaped(member, {"name": "s", "key": "d"}).get, ("name", "key"))]
+
+
 def committed(rows: list[Any]) -> bytes:  # the root of a roster
     leaves = [b"\0tacit roster v1\0" + pack([i, *row]) for i, row in enumerate(rows)]
     return root([hashlib.sha256(leaf).digest() for leaf in leaves])
@@ -138,38 +151,47 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         canonical, rows = unpack(data)
         f = unpack(canonical)
         self.data, self.id = data, hashlib.sha256(b"tacit session id\0" + canonical).digest()
-        require(f["format"] == 7, f["topology"] in {"server", "graph"})
+        server, series = f["topology"] == "server", "series" in f
+        require(f["format"] == 7, server or (f["topology"] == "graph" and rows is None and not series))
+        shaped(f, ANY | (SERVER if server else GRAPH) | ({"series": SERIES} if series else ROUNDS))
+        require(*(value != DEFAULTS[name] for name, value in f.get("deadlines", {}).items()))
+        require(*(f[name] for name in ("keepers", "weights") if name in f))
         self.name, self.edges, self.weights = f["name"], f.get("edges"), f.get("weights")
-        server, self.series = f["topology"] == "server", []
-        known = SERVER if server else {"roster", "edges", "weights"}
-        require(set(f) <= ANY | known | ({"series"} if server and "series" in f else ROUNDS))
-        self.kind, self.components, self.quorum = "series", 1, f["quorum"]["round"]
-        coordinator, self.wide = f.get("coordinator"), f.get("mask_bytes", 0)  # bytes of a masked number
-        keepers = [[k["name"], k["key"]] for k in f.get("keepers", [])]
-        roster = [row[:2] for row in rows] if server else [[m["name"], m["key"]] for m in f["roster"]]
+        self.series, self.kind, self.components, self.quorum = (
+            f.get("series", {}),
+            "series",
+            1,
+            f["quorum"]["round"],
+        )
+        keepers, self.wide = f.get("keepers", []), f.get("mask_bytes", 0)  # bytes of a masked number
+        require((self.wide > 0) == bool(keepers))
         if server:
             require(f["agents"] == len(rows), f["root"] == committed(rows))
-        if "series" in f:
-            require(f["series"].keys() == SERIES.keys())
-            self.series = typed([f["series"][name] for name in SERIES], "".join(SERIES.values()))
-        else:
-            m, values, grid = f["mechanism"], f["values"], f["lattice"]
-            self.kind, self.rounds, self.components = m["law"], m["rounds"], values["components"]
-            require(self.kind in LAWS, m.keys() == {"law", "rounds", *LAWS[self.kind]})
-            each = {word: [row[2][word] for row in rows] for word, v in m.items() if server and v is None}
-            self.mixing, self.noise, self.decay = (
-                each.get(word, m.get(word)) for word in ("mixing", "noise", "decay")
-            )
-            self.lattice = [values[name] for name in ("low", "high")]
-            self.lattice += [grid[name] for name in ("state_exponent", "bits", "reach_exponent")]
+        if not series:
+            self.parameters(f["mechanism"], rows if server else [])
+            self.lattice = [*map(f["values"].get, ("low", "high"))]
+            self.lattice += map(f["lattice"].get, ("state_exponent", "bits", "reach_exponent"))
+            self.components = f["values"]["components"]
+        roster = [row[:2] for row in rows] if server else [listed(member) for member in f["roster"]]
+        keepers, coordinator = [listed(keeper) for keeper in keepers], f.get("coordinator")
         self.names, self.kept = ([typed(m, "sd")[0] for m in members] for members in (roster, keepers))
         self.n, self.m = len(roster), len(keepers)
         self.keepers = range(self.n, self.n + self.m)
         self.keys = {i: member[1] for i, member in enumerate([*roster, *keepers])}
         self.keys |= {} if coordinator is None else {COORDINATOR: typed([coordinator], "d")[0]}
-        require(len({*self.keys.values()}) == len(self.keys), (coordinator is None) != (self.edges is None))
+        require(len({*self.keys.values()}) == len(self.keys))
+        require(len({name.lower() for name in [*self.names, *self.kept]}) == self.n + self.m)
         require(*(int.from_bytes(key, "little") % 2**255 not in SMALL_ORDER for key in self.keys.values()))
         self.series_sizes() if self.series else self.sizes()
+
+    def parameters(self, told: Any, rows: list[Any]) -> None:
+        """Read the law. A server's agents may have parameters of their own, in the roster."""
+        self.kind, self.rounds, own = told["law"], told["rounds"], [row[2] or {} for row in rows]
+        shaped(told, {"law": "s", "rounds": "i"} | dict.fromkeys(LAWS[self.kind].split(), "x"))
+        names = [name for name, value in told.items() if value is None]
+        require(*(each.keys() == set(names) for each in own))
+        found = told | {name: [shaped(each[name], "f") for each in own] for name in names}
+        self.mixing, self.noise, self.decay = map(found.get, ("mixing", "noise", "decay"))
 
     def sizes(self) -> None:
         require(not self.m or (self.edges is None and type(self.noise) is float and self.wide > 0))
@@ -185,9 +207,10 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         self.limit, self.width = 1 << reach - self.state, -(-(reach - self.state + 2) // 8)
 
     def series_sizes(self) -> None:
-        slots, _, _, hidden, self.mechanism, steps, self.state, low, high, _ = self.series
-        hides, size = typed([hidden["kind"], hidden["size"]], "sf")
-        require(self.m, self.wide > 0, hides in {"step", "window", "reading"})
+        names = ("slots", "mechanism", "steps", "exponent", "low", "high")
+        slots, self.mechanism, steps, self.state, low, high = map(self.series.get, names)
+        hides, size = self.series["hides"]["kind"], self.series["hides"]["size"]
+        require(self.m, hides in {"step", "window", "reading"})
         require(self.mechanism == ("square-root" if hides == "step" else "independent"))
         self.hides = {"step": f"step:{size!r}", "window": f"window:{size:.0f}"}.get(hides, hides)
         self.rounds = self.exchanges = slots

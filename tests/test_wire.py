@@ -15,9 +15,11 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from tests.doubles import known_session
 
+from tacit.errors import TacitError
 from tacit.graph import Graph
 from tacit.protocol.canonical import decode_for_one
 from tacit.protocol.codec import Codec
+from tacit.protocol.merkle import merkle_root
 from tacit.protocol.messages import Message
 from tacit.protocol.session import Session
 from tacit.runtime.verification.verdict import verify
@@ -110,6 +112,81 @@ def test_a_law_that_the_page_does_not_have_is_refused(other, vectors):
             read(**unknown)
     with pytest.raises(other.BAD):
         other.Session(msgspec.msgpack.encode([canonical, rows[::-1]]))
+
+
+def variants(fields, rows):
+    """Sessions that say the same in another form, or commit to another roster: name, fields, roster."""
+    names = [[rows[1][0].upper(), *rows[0][1:]], *rows[1:]]
+    yield "a default is written", fields | {"deadlines": {"round": 30.0}}, rows
+    yield "all defaults are written", fields | {"deadlines": {}}, rows
+    yield "no keepers are written", fields | {"keepers": []}, rows
+    yield "an unknown field", fields | {"surprise": 1}, rows
+    yield "an unknown field in a map", fields | {"quorum": fields["quorum"] | {"end": 1}}, rows
+    yield "an unknown parameter", fields | {"mechanism": fields["mechanism"] | {"rate": 0.5}}, rows
+    yield "a field is missing", {name: fields[name] for name in fields if name != "lattice"}, rows
+    yield "a field of a map is missing", fields | {"quorum": {"round": 2}}, rows
+    yield "a real number as an integer", fields | {"values": fields["values"] | {"high": 1}}, rows
+    yield "a negative zero", fields | {"values": fields["values"] | {"low": -0.0}}, rows
+    yield "not finite", fields | {"values": fields["values"] | {"high": float("inf")}}, rows
+    yield "another format", fields | {"format": 8}, rows
+    yield "more agents than there are", fields | {"agents": fields["agents"] + 1}, rows
+    yield "another root", fields | {"root": bytes(32)}, rows
+    yield "mask bytes without keepers", fields | {"mask_bytes": 9}, rows
+    yield "edges with a server", fields | {"edges": [[0, 1]]}, rows
+    yield "another order", fields, rows[::-1]
+    yield "one agent less", fields, rows[1:]
+    yield "no roster", fields, None
+    yield "own parameters that the session does not leave open", *rooted(fields, own(rows, {"noise": 2.0}))
+    yield (
+        "parameters left open that nobody has",
+        *rooted(fields | {"mechanism": fields["mechanism"] | {"noise": None}}, rows),
+    )
+    yield "equal names", *rooted(fields, names)
+    yield "equal keys", *rooted(fields, [[rows[0][0], rows[1][1], None], *rows[1:]])
+
+
+def own(rows, parameters):
+    return [[name, key, parameters] for name, key, _ in rows]
+
+
+def rooted(fields, rows):
+    """Let a session commit to this roster."""
+    leaves = [b"tacit roster v1\0" + msgspec.msgpack.encode([i, *row]) for i, row in enumerate(rows)]
+    return fields | {"root": merkle_root(leaves)}, rows
+
+
+def test_a_session_has_one_form(other, vectors):
+    """Both programs refuse every other one; the roster is the one that the session commits to."""
+    canonical, rows = other.unpack(bytes.fromhex(vectors["sessions"]["server"]["bytes"]))
+    write = msgspec.msgpack.Encoder(order="deterministic").encode
+    fields = other.unpack(canonical)
+
+    def both(data):
+        found = []
+        for read, refused in ((Session.decode, TacitError), (other.Session, other.BAD)):
+            try:
+                found.append(read(data).id)
+            except refused:
+                found.append(None)
+        return found
+
+    assert both(write([write(fields), rows])) == [other.Session(write([canonical, rows])).id] * 2
+    for name, changed, roster in variants(fields, rows):
+        assert both(write([write(changed), roster])) == [None, None], name
+    turned = msgspec.msgpack.encode(dict(reversed(fields.items())))
+    for name, data in {
+        "not sorted": write([turned, rows]),
+        "not the shortest form": write([canonical, rows]).replace(b"\x07", b"\xcc\x07", 1),
+        "more after it": write([canonical, rows]) + b"\0",
+        "three items": write([canonical, rows, None]),
+    }.items():
+        assert both(data) == [None, None], name
+    # Parameters that differ are in the roster, and count.
+    changed = fields | {"mechanism": fields["mechanism"] | {"noise": None}}
+    rows = [[name, key, {"noise": 2.0 + i}] for i, (name, key, _) in enumerate(rows)]
+    changed, rows = rooted(changed, rows)
+    data = write([write(changed), rows])
+    assert other.Session(data).noise == list(Session.decode(data).noise)
 
 
 @pytest.mark.parametrize(

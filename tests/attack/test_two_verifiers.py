@@ -385,7 +385,7 @@ def test_both_agree_on_a_thousand(other, played, tmp_path):
 
 def test_the_other_knows_nothing_of_tacit():
     lines = EXAMPLE.read_text().splitlines()
-    assert len(lines) <= 520
+    assert len(lines) <= 600
     parts = {line.split()[1].partition(".")[0] for line in lines if line.startswith(("import ", "from "))}
     assert parts <= {"cryptography", *sys.stdlib_module_names}
     assert "import_module" not in "".join(lines)
