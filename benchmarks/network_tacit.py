@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, final
 
 from benchmarks.network_turns import take_turns
-from tacit.protocol.effects import Answered, Notice, RoundClosed, Updated
+from tacit.protocol.notices import Answered, Notice, RoundClosed, Updated
 from tacit.protocol.session import Session
 from tacit.runtime.agent import Agent, Peer
 from tacit.runtime.coordinator import Coordinator

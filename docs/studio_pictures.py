@@ -6,7 +6,6 @@ Needs chromium. Made-up values and fixed seeds, so that pictures change only for
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +13,8 @@ from pathlib import Path
 from threading import Event, Thread
 
 from benchmarks.browser import browser, studio
+from tacit.protocol.standing import Standing
+from tacit.runtime.status.document import HubNumbers, StatusDocument, StatusPages
 from tacit.runtime.status.server import StatusServer
 
 PICTURES = Path(__file__).resolve().parent / "pictures"
@@ -28,34 +29,41 @@ SHOTS: dict[str, tuple[str, str, int, bool]] = {  # name → address, what to wa
     "studio-compare": ("/compare", "× 4", 1280, False),
     "studio-status": ("/status?ports={hub}", "connected", 1280, False),
 }
-HUB = {
-    "hub": "wss://192.0.2.1:7447", "state": "serving", "running": ["load-07"], "refusals": {"cap": 1},
-    "members": {"north": "keeper", "south": "keeper", "alice": "agent", "bob": "agent", "carol": "agent"},
-    "outcomes": {"finished": 6}, "rounds": 12, "open_invitations": 2,
-    "sessions": [
-        {"name": f"load-{i:02}", "state": "finished",
-         "result": {"mean": 4 + 0.1 * i, "rounds": 2, "agents": 3, "used": [3, 3], "radius": 1.2},
-         "ended": time.time() - 60 * (7 - i)}
+HUB = StatusDocument(
+    kind="hub",
+    name="hub",
+    role="hub",
+    hub="wss://192.0.2.1:7447",
+    state="serving",
+    ready=True,
+    connected=dict.fromkeys(("alice", "bob", "carol"), "agent") | dict.fromkeys(("north", "south"), "keeper"),
+    counts={"hub_refusals": {"cap": 1}, "hub_rounds": {"": 12}},
+    numbers=HubNumbers(outcomes={"finished": 6}, open_invitations=2),
+    sessions=[
+        Standing(
+            name=f"load-{i:02}",
+            phase="finished",
+            agents=3,
+            rounds=2,
+            round=2,
+            used=3,
+            feedback=[4 + 0.1 * i],
+            radius=1.2,
+            ended=time.time() - 60 * (7 - i),
+        )
         for i in range(1, 7)
-    ] + [{"name": "load-07", "state": "running", "result": None}],
-}  # fmt: skip
+    ]
+    + [Standing(name="load-07", phase="running", agents=3, rounds=2)],
+)
 """A made-up hub."""
 
 
-class HubPage:
+class HubPage(StatusPages):
     """Shows the made-up hub, for a `StatusServer`."""
 
-    def json(self) -> bytes:
-        """Return the status."""
-        return json.dumps(HUB).encode()
-
-    def metrics(self) -> bytes:
-        """Return nothing."""
-        return b""
-
-    def not_ready(self) -> str | None:
-        """Return that it is ready."""
-        return None
+    def document(self) -> StatusDocument:
+        """Return the made-up hub."""
+        return HUB
 
 
 @contextmanager

@@ -13,10 +13,11 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from tests.doubles import known_session
-from tests.runtime.fleets import Fleet, following
+from tests.runtime.fleets import Fleet, finished, following
 
 from tacit.cli import main
 from tacit.protocol.roster import COORDINATOR, Member
+from tacit.protocol.standing import Standing
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
@@ -58,9 +59,9 @@ def exported(tmp_path_factory):
                 fleet.policy(name, role="keeper")
             async with following(fleet, "alice", "bob", "mute", "north", "south") as members:
                 await fleet.run(least=2, keepers=("north", "south"), anyway=True)
-                await fleet.until(lambda: members[0].tally.finished)
-                facts = {"over": 3, "lost": 1, "mean": 4.5, "deviation": 0.1, "incomplete": 2}
-                hub.series = lambda: {"load": facts}  # none runs here
+                await fleet.until(lambda: finished(members[0]))
+                series = Standing(name="load", series=True, phase="running", feedback=[4.5], deviation=0.1)
+                hub.standings = lambda: {"1": series}  # none runs here
                 return [HubPages(hub).metrics(), *(AgentPages(member).metrics() for member in members)]
 
     async def session_metrics(folder):
@@ -91,8 +92,6 @@ def exported(tmp_path_factory):
                     lambda made=made, at=expires: replace(made.network(), expires=at, heard=1.0)
                 )
             await asyncio.gather(*(member.result() for member in members))
-            for status in watched.values():
-                status.update(refused={"replay": 1})  # nobody says anything wrong here
             return [status.metrics() for status in watched.values()]
 
     async def both():

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tacit.cli import running
+from tacit.cli.notice_log import NoticeLog
 from tacit.cli.status_place import StatusPlace
 from tacit.errors import FileError, InputError, LedgerError
 from tacit.protocol.messages import COORDINATOR
 from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.process_notices import StatusServed
 from tacit.runtime.transcript import TranscriptWriter
 
 
@@ -133,19 +134,18 @@ def test_a_log_is_written_to_a_plain_file_of_its_own(played, tmp_path, kind):
     precious, path = planted(tmp_path, kind)
     before = precious.read_bytes() if precious.exists() else None
     with pytest.raises(InputError):
-        running.Log(played(rounds=4).session, path, 0)
+        NoticeLog(path, {}, played(rounds=4).session)
     assert (precious.read_bytes() if precious.exists() else None) == before
 
 
 def test_a_log_goes_on_where_it_was(played, tmp_path):
     session, path = played(rounds=4).session, tmp_path / "a.log"
     for _ in range(2):
-        log = running.Log(session, path, 0)
-        log.say("status", "running")
-        log.close()
+        with NoticeLog(path, {"id": "1234"}, session) as log:
+            log(StatusServed("http://127.0.0.1:1"))
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert [line["event"] for line in lines] == ["log", "status", "status"]
-    assert lines[0]["id"] == session.id.hex()[:16]
+    assert [line["id"] for line in lines] == ["1234"] * 3
     assert path.stat().st_nlink == 1
 
 
@@ -159,7 +159,7 @@ def test_keys_values_and_ledgers_are_never_appended_to(world, played, tmp_path):
     for path in private:
         before = path.read_bytes()
         with pytest.raises(InputError):
-            running.Log(played(rounds=4).session, path, 0)
+            NoticeLog(path, {}, played(rounds=4).session)
         with pytest.raises(InputError):
             TranscriptWriter(path, played(rounds=4).session, durable=False)
         assert path.read_bytes() == before

@@ -3,12 +3,14 @@
 import io
 import json
 
-from tacit.cli.running import Log
+from tacit.cli.notice_log import NoticeLog
 from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Heard, LostHistory, Refused, RoundOpened, Start, Tick
+from tacit.protocol.effects import Heard, Start, Tick
 from tacit.protocol.machine import ANSWERS_EVERY, ANSWERS_PER_TICK
 from tacit.protocol.messages import COORDINATOR, Ask, Refusal
+from tacit.protocol.notices import LostHistory, Refused, RoundOpened
 from tacit.protocol.records import Opened
+from tacit.runtime.telling import Throttled
 from tacit.runtime.transport.base import Frame, Inbox
 
 
@@ -26,12 +28,13 @@ def test_what_waits_is_bounded_in_bytes_and_not_only_in_number():
 
 
 def test_a_log_is_not_filled_by_refusals(played, tmp_path):
-    log = Log(played(rounds=4).session, tmp_path / "log", COORDINATOR)
+    log = NoticeLog(tmp_path / "log", {}, played(rounds=4).session)
+    tell = Throttled(log)
     for _ in range(10_000):
-        log.notice(Refused(Refusal.BAD_SIGNATURE))
-        log.notice(LostHistory(1, 3))
-    log.notice(Refused(Refusal.REPLAY, 1))
-    log.notice(RoundOpened(1, 4))
+        tell(Refused(Refusal.BAD_SIGNATURE))
+        tell(LostHistory(1, 3))
+    tell(Refused(Refusal.REPLAY, 1))
+    tell(RoundOpened(1, 4))
     log.close()
     lines = [json.loads(line) for line in io.StringIO((tmp_path / "log").read_text())]
     assert len(lines) < 300

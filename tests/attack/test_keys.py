@@ -62,21 +62,26 @@ def test_an_endpoint_cannot_carry_options_of_the_network(endpoint):
 
 
 def test_a_status_cannot_write_to_the_terminal(monkeypatch):
-    answer = {"session": "s", "member": "m", "round": 0, "rounds": 1, "phase": "\x1b]0;gone\x07waiting"}
-
+    answer = {"kind": "member", "name": "m", "role": "agent", "ready": True, "sessions": [{"name": "s"}]}
+    answer["state"] = "\x1b]0;gone\x07waiting"
     monkeypatch.setattr(reader, "_fetched", lambda *_: (200, json.dumps(answer).encode()))
     with pytest.raises(InputError, match="did not answer with a status"):
         read_status("http://127.0.0.1:1/status")
-    answer["phase"] = "waiting"
-    assert read_status("http://127.0.0.1:1/status") == answer
-    hub = {"hub": "wss://h", "state": "serving", "running": [], "sessions": []}
-    answer = hub | {"members": {"eve\x1b": "agent"}}
-    with pytest.raises(InputError, match="did not answer with a status"):
-        read_status("http://127.0.0.1:1/status", kinds=("member", "hub"))
-    answer = hub | {"members": {"eve": "agent"}}
-    assert read_status("http://127.0.0.1:1/status", kinds=("member", "hub")) == answer
-    with pytest.raises(InputError, match="status of a hub, not of a member"):
-        read_status("http://127.0.0.1:1/status")
+    answer["state"] = "waiting"
+    assert read_status("http://127.0.0.1:1/status").state == "waiting"
+    for wrong in (
+        {"connected": {"eve\x1b": "agent"}},
+        {"sessions": [{"name": "s", "late": ["eve\x1b"]}]},
+        {"sessions": []},
+        {"kind": "king"},
+        {"counts": {"refused": {"late": "often"}}},
+    ):
+        right, answer = answer, answer | wrong
+        with pytest.raises(InputError, match="did not answer with a status"):
+            read_status("http://127.0.0.1:1/status")
+        answer = right
+    answer |= {"connected": {"eve": "agent"}, "of-a-later-version": 1}
+    assert read_status("http://127.0.0.1:1/status").connected == {"eve": "agent"}
 
 
 def test_whatever_listens_at_a_port_is_answered_with_a_sentence(monkeypatch):

@@ -172,15 +172,13 @@ def test_a_lower_cap_counts_in_a_process_that_goes_on(folder):
 
 
 def test_what_a_session_costs_is_told_with_what_it_protects(world):
-    from tacit.cli.notices import sentence
-    from tacit.cli.running import as_dict
-    from tacit.protocol.effects import Cost
+    from tacit.protocol.notices import Cost
 
     wide, narrow = world.session(adjacency=10.0), world.session(adjacency=0.5)
     cost = Cost(planned=0.25, spent=0.0, cap=1.0)
-    assert "for values up to 10 apart; other" in sentence(cost, wide)
-    assert "for values up to 0.5 apart, though they may be 10 apart; other" in sentence(cost, narrow)
-    assert as_dict(cost, narrow)["adjacency"] == 0.5
+    assert "for values up to 10 apart; other" in cost.sentence(wide)
+    assert "for values up to 0.5 apart, though they may be 10 apart; other" in cost.sentence(narrow)
+    assert cost.facts(narrow)["adjacency"] == 0.5
 
 
 def test_without_entropy_nothing_is_said(world, monkeypatch):

@@ -12,8 +12,8 @@ from tests.runtime.builders import lines_of, save
 from tacit.history.file import encoded
 from tacit.mechanism.series import SeriesDecoder
 from tacit.protocol.codec import combined
-from tacit.protocol.effects import MeanPublished
 from tacit.protocol.messages import COORDINATOR, Closing, Done, Feedback, Key, Masked, Opening, Reason, Stop
+from tacit.protocol.notices import MeanPublished
 from tacit.runtime.transcript import TranscriptWriter, line_of, own_frame
 
 

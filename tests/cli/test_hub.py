@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import hashlib
-import json
 import re
 import time
 from datetime import UTC, datetime
@@ -13,8 +12,10 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
+from tacit.protocol.standing import Loss, Standing
 from tacit.runtime.fleet.invitation import Invitation
 from tacit.runtime.fleet.store import HubStore, SeenMember
+from tacit.runtime.status.document import HubNumbers, StatusDocument, WindowLoss
 
 
 @pytest.fixture
@@ -201,21 +202,39 @@ def test_of_a_directory_all_or_none_are_signed(run, answer, tmp_path):
 # ---- tacit status of a hub and of those who follow it ------------------------------------------------
 
 SHOWN = {
-    "hub": {
-        "hub": "wss://hub.example.org:7447", "state": "serving", "members": {"a": "agent", "n": "keeper"},
-        "running": ["load-7"], "outcomes": {"finished": 6, "stopped": 1}, "refusals": {"cap": 2},
-        "rounds": 12, "enrolled": 0, "open_invitations": 3, "certificate_expires": 4e9,
-        "sessions": [{"name": "load-6", "state": "finished", "result": {"mean": 4.25}},
-                     {"name": "load-7", "state": "running", "result": None}],
-    },
-    "follower": {
-        "member": "a", "role": "agent", "hub": "wss://hub.example.org:7447", "connected": False,
-        "trouble": "nobody answers", "sessions_running": 0, "joined": 4, "finished": 3, "stopped": 1,
-        "rounds": 8, "refused": {"range": 1}, "certificate_expires": 1.0,
-        "loss": {"spent": 1.25, "cap": 20.0},
-        "windows": [{"seconds": 86400.0, "cap": 3.0, "spent": 1.0}],
-    },
-}  # fmt: skip
+    "hub": StatusDocument(
+        kind="hub",
+        name="hub",
+        role="hub",
+        hub="wss://hub.example.org:7447",
+        state="serving",
+        ready=True,
+        connected={"a": "agent", "n": "keeper"},
+        certificate_expires=4e9,
+        counts={"hub_refusals": {"cap": 2}, "hub_rounds": {"": 12}},
+        numbers=HubNumbers(outcomes={"finished": 6, "stopped": 1}, open_invitations=3),
+        sessions=[
+            Standing(name="load-6", phase="finished", feedback=[4.25]),
+            Standing(name="load-7", phase="running"),
+        ],
+    ),
+    "follower": StatusDocument(
+        kind="follower",
+        name="a",
+        role="agent",
+        hub="wss://hub.example.org:7447",
+        state="disconnected",
+        ready=False,
+        trouble="nobody answers",
+        certificate_expires=1.0,
+        counts={
+            "agent_sessions": {"joined": 4, "finished": 3, "stopped": 1},
+            "agent_refusals": {"range": 1},
+        },
+        loss=Loss(spent=1.25, cap=20.0),
+        windows=[WindowLoss(86400.0, 3.0, 1.0)],
+    ),
+}
 
 
 @pytest.fixture
@@ -230,25 +249,25 @@ def shown(monkeypatch):
 
 
 def test_status_of_a_hub(run, answer, shown):
-    shown(json.dumps(SHOWN["hub"]).encode())
+    shown(msgspec.json.encode(SHOWN["hub"]))
     told = run("status", "9464").output
     for words in (
-        "hub at wss://hub.example.org:7447", "serving", "1 agents, 1 keepers", "load-7",
+        "hub at wss://hub.example.org:7447", "serving", "1 agent, 1 keeper", "load-7",
         "finished 6, stopped 1", "cap 2", "4.25", "load-6, finished", "more days",
     ):  # fmt: skip
         assert words in told, words
-    assert answer("status", "9464") == SHOWN["hub"]
+    assert answer("status", "9464") == SHOWN["hub"].as_dict()
 
 
 def test_status_of_an_agent_that_follows(run, answer, shown):
-    shown(json.dumps(SHOWN["follower"]).encode())
+    shown(msgspec.json.encode(SHOWN["follower"]))
     told = run("status", "9464").output
     for words in (
-        "a, agent of the hub at wss://hub.example.org:7447", "4 joined, 3 finished, 1 stopped", "range 1",
-        "1.25", "cap of 20", "cap of 3 for 86,400 s", "has expired", "nobody answers",
+        "a, agent of the hub at wss://hub.example.org:7447", "finished 3, joined 4, stopped 1", "range 1",
+        "1.25 spent, 20 cap", "1 spent, 3 cap", "has expired", "nobody answers",
     ):  # fmt: skip
         assert words in told, words
-    assert answer("status", "9464") == SHOWN["follower"]
+    assert answer("status", "9464") == SHOWN["follower"].as_dict()
 
 
 @pytest.mark.parametrize("data", [b"<html>", b"[]", b"{}", b'{"hub": "x"}', b"\xff"])

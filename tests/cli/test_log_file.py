@@ -6,15 +6,17 @@ import os
 
 import pytest
 
-from tacit.cli.fleet_log import LineLog
 from tacit.cli.log_file import LogFile
+from tacit.cli.notice_log import NoticeLog
 from tacit.errors import InputError
+from tacit.runtime.fleet.hub_notices import Drained, SessionBegun
+from tacit.runtime.process_notices import Trouble
 
 
 def test_lines_that_cannot_be_written_are_counted_and_the_rest_follows(tmp_path, monkeypatch, capsys):
     path = tmp_path / "hub.jsonl"
-    log = LineLog(path, member="hub")
-    log("begun", "s has begun", session="s")
+    log = NoticeLog(path, {"member": "hub"})
+    log(SessionBegun("s", 3))
     real = os.write
     with monkeypatch.context() as full:
         room = [7, 0, 0]  # the first line is cut off in the middle
@@ -26,12 +28,12 @@ def test_lines_that_cannot_be_written_are_counted_and_the_rest_follows(tmp_path,
 
         full.setattr(os, "write", write)
         for number in range(3):
-            log("refused", f"nobody reads this {number}")
-    log("finished", "s is over")
+            log(Trouble(f"nobody reads this {number}"))
+    log(Drained())
     log.close()
     lines = path.read_text().splitlines()
     found = [json.loads(line) for line in lines if line.endswith("}")]
-    assert [one["event"] for one in found] == ["log", "begun", "lines-lost", "finished"]
+    assert [one["event"] for one in found] == ["log", "begun", "lines-lost", "drained"]
     assert (found[2]["lost"], found[2]["member"]) == (3, "hub")
     assert capsys.readouterr().err.count("cannot be written") == 1
 

@@ -8,6 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from tacit.cli import main
+from tacit.protocol.standing import Loss, Standing
+from tacit.runtime.status.document import StatusDocument
 from tacit.runtime.status.server import StatusServer
 from tacit.runtime.status.status import Status
 from tacit.runtime.transcript import TranscriptWriter
@@ -131,7 +133,7 @@ def test_peers_are_merged(played, tmp_path, monkeypatch):
 def served(game):
     """A status server in a thread; returns its port."""
     status, ready, done = Status(game.session, 1), threading.Event(), threading.Event()
-    status.update(loss={"spent": 0.5, "planned": 1.0, "cap": 2.0}, late=[f"agent{i}" for i in range(9)])
+    status.update(loss=Loss(spent=0.5, planned=1.0, cap=2.0), late=[f"agent{i}" for i in range(9)])
     port = []
 
     async def main():
@@ -156,7 +158,7 @@ def test_status_is_shown(served):
         assert "0.5 spent, 1 planned, 2 cap" in text
         assert "and 4 more" in text
     answer = json.loads(run(served, "--json", command="status"))
-    assert answer["round"] == 0
+    assert answer["sessions"][0]["round"] == 0
 
 
 def test_status_says_why_there_is_none(served):
@@ -177,6 +179,7 @@ def test_a_status_of_few_words_has_its_title_in_one_line(capsys):
     from tacit.cli.output import print_result
     from tacit.runtime.status.report import StatusReport
 
-    few = {"member": "coordinator", "session": "feeder", "phase": "waiting", "round": 0, "rounds": 5}
-    print_result(StatusReport(few), as_json=False)
+    few = {"name": "coordinator", "role": "coordinator", "state": "waiting", "ready": True}
+    found = StatusDocument(kind="member", **few, sessions=[Standing(name="feeder", rounds=5)])
+    print_result(StatusReport(found), as_json=False)
     assert "coordinator of session feeder" in capsys.readouterr().out.splitlines()[0]

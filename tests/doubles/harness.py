@@ -21,20 +21,10 @@ from tests.doubles.sessions import known_ephemeral, known_key
 from tacit.errors import StateError, TacitError
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import (
-    Event,
-    Heard,
-    Joined,
-    Left,
-    NoiseReady,
-    Notice,
-    ReadingReady,
-    Send,
-    Start,
-    Tick,
-)
+from tacit.protocol.effects import Event, Heard, Joined, Left, NoiseReady, ReadingReady, Send, Start, Tick
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.machine import Machine
+from tacit.protocol.notices import Notice
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Erasing, Keyed, Record

@@ -7,35 +7,11 @@ import numpy as np
 import pytest
 from tests.doubles import known_key, known_session
 
-from tacit.cli.notices import sentence
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.noise.accounting import horizon
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec, digest
-from tacit.protocol.effects import (
-    Behind,
-    Cost,
-    DisputeFound,
-    Equivocated,
-    FellSilent,
-    Finished,
-    Forgotten,
-    Halt,
-    Heard,
-    Joined,
-    Left,
-    NoiseReady,
-    OverCap,
-    Refused,
-    Spoken,
-    Start,
-    Step,
-    Stopped,
-    Tick,
-    Updated,
-    Waiting,
-    Weighed,
-)
+from tacit.protocol.effects import Halt, Heard, Joined, Left, NoiseReady, Start, Step, Tick
 from tacit.protocol.machine import AHEAD, ANSWERS_PER_TICK, BATCH, MOST_EVIDENCE
 from tacit.protocol.messages import (
     COORDINATOR,
@@ -48,6 +24,22 @@ from tacit.protocol.messages import (
     Refusal,
     Report,
     Stop,
+)
+from tacit.protocol.notices import (
+    Behind,
+    Cost,
+    DisputeFound,
+    Equivocated,
+    FellSilent,
+    Finished,
+    Forgotten,
+    OverCap,
+    Refused,
+    Spoken,
+    Stopped,
+    Updated,
+    Waiting,
+    Weighed,
 )
 from tacit.protocol.private_state import DRAWS_AHEAD, Budget
 from tacit.protocol.records import Began, Ended, Evidence, Moved, Silenced, Spoke
@@ -519,7 +511,7 @@ def test_at_the_end_it_says_what_weight_its_start_has(alone):
         step = alone.feed(t, used=(1, 2))
     weighed = [notice for notice in step.notices if isinstance(notice, Weighed)]
     assert weighed == [Weighed(0.0, pytest.approx(1 / 3), 0, 6)]
-    assert "hardly counts" in sentence(weighed[0], alone.session)
+    assert "hardly counts" in weighed[0].sentence(alone.session)
 
 
 # ---- the end ----------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from tests.doubles import known_key, known_session
 from tacit.errors import FileError
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.codec import DOMAIN, SIGNATURE_BYTES, Codec, combined, digest
-from tacit.protocol.effects import Refused
 from tacit.protocol.messages import (
     BODIES,
     COORDINATOR,
@@ -32,6 +31,7 @@ from tacit.protocol.messages import (
     SeriesClosing,
     Stop,
 )
+from tacit.protocol.notices import Refused
 from tacit.protocol.records import Evidence, Moved, Spoke, decode_record, encode_record
 
 SESSION = known_session(10, 4, components=2, lattice=Lattice(0, 1, -70, 40, 20))

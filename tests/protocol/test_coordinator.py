@@ -9,26 +9,7 @@ from tests.doubles import known_key, known_session
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Codec, combined, digest
 from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import (
-    Equivocated,
-    Finished,
-    Halt,
-    Heard,
-    Joined,
-    Left,
-    LostHistory,
-    NoiseReady,
-    Quiet,
-    Refused,
-    RoundClosed,
-    RoundOpened,
-    Send,
-    Start,
-    Step,
-    Stopped,
-    Tick,
-    Waiting,
-)
+from tacit.protocol.effects import Halt, Heard, Joined, Left, NoiseReady, Send, Start, Step, Tick
 from tacit.protocol.machine import ANSWERS_PER_TICK, BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND, TELL_RARELY
 from tacit.protocol.messages import (
     COORDINATOR,
@@ -41,6 +22,17 @@ from tacit.protocol.messages import (
     Refusal,
     Report,
     Stop,
+)
+from tacit.protocol.notices import (
+    Equivocated,
+    Finished,
+    LostHistory,
+    Quiet,
+    Refused,
+    RoundClosed,
+    RoundOpened,
+    Stopped,
+    Waiting,
 )
 from tacit.protocol.records import Began, Closed, Ended, Evidence, Opened
 from tacit.protocol.session import Deadlines

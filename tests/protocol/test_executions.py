@@ -4,7 +4,7 @@ import pytest
 from tests.doubles import Faults, Harness, known_session
 
 from tacit.graph import Graph
-from tacit.protocol.effects import RoundClosed
+from tacit.protocol.notices import RoundClosed
 from tacit.protocol.session import Deadlines, Session
 
 TOPOLOGIES = [None, "ring:5", "star:4", "path:3"]

@@ -10,8 +10,9 @@ from tests.doubles import Faults, Harness, ScriptedNoise, known_key, known_sessi
 
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Expired, Finished, Start, Step, Stopped
+from tacit.protocol.effects import Expired, Start, Step
 from tacit.protocol.messages import Reason, Report
+from tacit.protocol.notices import Finished, Stopped
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Ended, Spoke

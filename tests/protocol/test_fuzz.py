@@ -9,7 +9,7 @@ from tests.doubles import known_key, known_session
 
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import DOMAIN, Codec
-from tacit.protocol.effects import Heard, Refused, Start
+from tacit.protocol.effects import Heard, Start
 from tacit.protocol.messages import (
     COORDINATOR,
     KINDS,
@@ -21,6 +21,7 @@ from tacit.protocol.messages import (
     Report,
     Stop,
 )
+from tacit.protocol.notices import Refused
 from tacit.protocol.private_state import Budget
 
 ODD = [

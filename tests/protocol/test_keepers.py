@@ -10,7 +10,7 @@ from tacit.errors import LedgerError, ParameterError
 from tacit.mechanism.whole import cut, nearest, nearest_shift
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec, as_numbers, combined, digest
-from tacit.protocol.effects import Equivocated, Halt, Heard, Nonsense, Send, Start, Step, Stopped, Waiting
+from tacit.protocol.effects import Halt, Heard, Send, Start, Step
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masks import centred, mask, packed, total
 from tacit.protocol.messages import (
@@ -24,6 +24,7 @@ from tacit.protocol.messages import (
     Reason,
     Refusal,
 )
+from tacit.protocol.notices import Equivocated, Nonsense, Stopped, Waiting
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import (
     Closed,

@@ -17,8 +17,9 @@ from tests.doubles import known_key, known_session
 from tacit.errors import LedgerError
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec, as_array, as_numbers, digest
-from tacit.protocol.effects import Halt, Heard, Joined, NoiseReady, Refused, Start, Tick
+from tacit.protocol.effects import Halt, Heard, Joined, NoiseReady, Start, Tick
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Message, Refusal, Report, Stop
+from tacit.protocol.notices import Refused
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Evidence, Moved, Spoke

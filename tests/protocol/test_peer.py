@@ -7,28 +7,20 @@ from tests.doubles import Harness, known_key, known_session
 
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Codec, digest, history
-from tacit.protocol.effects import (
+from tacit.protocol.effects import Halt, Heard, Joined, Left, NoiseReady, Send, Start, Step, Tick
+from tacit.protocol.machine import AHEAD, ANSWERS_PER_TICK, BATCH
+from tacit.protocol.messages import NOTHING_HEARD, Ask, Done, Present, Reason, Refusal, Report, Stop
+from tacit.protocol.notices import (
     Behind,
     Equivocated,
     Finished,
-    Halt,
-    Heard,
-    Joined,
-    Left,
-    NoiseReady,
     OverCap,
     Quiet,
     Refused,
     RoundClosed,
-    Send,
-    Start,
-    Step,
-    Tick,
     Updated,
     Waiting,
 )
-from tacit.protocol.machine import AHEAD, ANSWERS_PER_TICK, BATCH
-from tacit.protocol.messages import NOTHING_HEARD, Ask, Done, Present, Reason, Refusal, Report, Stop
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Began, Ended, Evidence, Moved, Silenced, Spoke

@@ -9,7 +9,7 @@ from tests.doubles import known_ephemeral, known_key, known_session
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import DOMAIN, Codec
 from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Heard, NoiseReady, Refused, Start, Tick
+from tacit.protocol.effects import Heard, NoiseReady, Start, Tick
 from tacit.protocol.machine import ANSWERS_PER_TICK
 from tacit.protocol.masks import public_key
 from tacit.protocol.messages import (
@@ -23,6 +23,7 @@ from tacit.protocol.messages import (
     Refusal,
     Report,
 )
+from tacit.protocol.notices import Refused
 from tacit.protocol.private_state import Budget
 
 SESSION = known_session(3, 6)

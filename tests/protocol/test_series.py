@@ -22,17 +22,7 @@ from tacit.mechanism.series import published
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec, combined
 from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import (
-    Expired,
-    Finished,
-    Halt,
-    Heard,
-    MeanPublished,
-    NoiseReady,
-    ReadingReady,
-    Start,
-    Tick,
-)
+from tacit.protocol.effects import Expired, Halt, Heard, NoiseReady, ReadingReady, Start, Tick
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masks import mask, packed, total
 from tacit.protocol.messages import (
@@ -46,6 +36,7 @@ from tacit.protocol.messages import (
     SeriesClosing,
     Stop,
 )
+from tacit.protocol.notices import Finished, MeanPublished
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import (
     Closed,

@@ -15,9 +15,10 @@ from tests.doubles import known_ephemeral, known_key, known_series
 from tacit.mechanism.series import Independent, SeriesAgent
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec
-from tacit.protocol.effects import Heard, ReadingReady, SlotMissed, Start, Tick
+from tacit.protocol.effects import Heard, ReadingReady, Start, Tick
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masks import mask, total
+from tacit.protocol.notices import SlotMissed
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Sampled, Spoke
 from tacit.theory.series import design_series, epsilon_of

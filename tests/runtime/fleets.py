@@ -26,11 +26,22 @@ ONE_SHOT = {"loss": 1.0, "low": 0.0, "high": 10.0, "law": "one-shot", "rounds": 
 class Told(list):
     """All that was told, as (event, text, facts)."""
 
-    def __call__(self, event, text, **facts):
-        self.append((event, text, facts))
+    def __call__(self, notice, _count=0):
+        facts = notice.facts()
+        self.append((facts.pop("event"), notice.sentence(), facts))
 
     def events(self, *names):
         return [one for one in self if one[0] in names]
+
+
+def finished(member):
+    """Return how many sessions a follower has finished."""
+    return member.tell.counted("agent_sessions", "finished")
+
+
+def refusals(hub):
+    """Return how often agents refused a session of a hub, by reason."""
+    return hub.tell.counts.get("hub_refusals", {})
 
 
 class HandClock:

@@ -11,8 +11,8 @@ import pytest
 from tests.runtime.builders import limited, result_of, small_session
 
 from tacit.errors import CapExceeded, FileError, InputError
-from tacit.protocol.effects import RoundOpened, Spoken, Stopped, Waiting
 from tacit.protocol.messages import Reason
+from tacit.protocol.notices import RoundOpened, Spoken, Stopped, Waiting
 from tacit.protocol.records import Ended, Spoke
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.session import Deadlines

@@ -11,8 +11,8 @@ from tacit.cli import running
 from tacit.cli.status_place import StatusPlace
 from tacit.errors import CapExceeded, SessionOver
 from tacit.protocol.codec import Codec
-from tacit.protocol.effects import FellSilent, Finished, RoundClosed, Updated
 from tacit.protocol.messages import Report
+from tacit.protocol.notices import FellSilent, Finished, RoundClosed, Updated
 from tacit.protocol.records import Spoke
 from tacit.protocol.roster import COORDINATOR
 from tacit.runtime.agent import Agent

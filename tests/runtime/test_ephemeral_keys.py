@@ -13,9 +13,9 @@ import pytest
 from tests.runtime.builders import small_session
 
 from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
-from tacit.protocol.effects import Answered, Spoken
 from tacit.protocol.masks import public_key
 from tacit.protocol.messages import COORDINATOR
+from tacit.protocol.notices import Answered, Spoken
 from tacit.protocol.records import Ended, Erasing, Keyed
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from tests.runtime.fleets import ONE_SHOT, WAIT, Fleet, following
+from tests.runtime.fleets import ONE_SHOT, WAIT, Fleet, finished, following, refusals
 
 import tacit
 from tacit.errors import FileError, InputError, LedgerError
@@ -88,8 +88,8 @@ def test_a_session_on_demand_takes_no_file_and_gives_a_mean(tmp_path):
             assert (mean.session, mean.loss, mean.spent) == ("run", 1.0, 1.0)
             assert hub_directory.is_served(tmp_path / "hub")
             page = json.loads(HubPages(hub).json())
-            assert page["outcomes"] == {"finished": 1}
-            assert page["members"] == dict.fromkeys(NAMES, "agent")
+            assert page["numbers"]["outcomes"] == {"finished": 1}
+            assert page["connected"] == dict.fromkeys(NAMES, "agent")
             metrics = HubPages(hub).metrics().decode()
             assert 'tacit_hub_sessions{state="finished"} 1.0' in metrics
             own = AgentPages(agents[0])
@@ -135,7 +135,7 @@ def test_an_agent_that_was_stopped_goes_on_and_says_the_same(tmp_path):
             async with following(fleet, "carol") as again:
                 [(state, _)] = await running
                 assert state == "finished"
-                await fleet.until(lambda: again.tally.finished == 1)
+                await fleet.until(lambda: finished(again) == 1)
                 assert again.ledger.said(session, 2) == said
                 assert again.ledger.balance("value").spent <= 2.0
                 assert not list(tmp_path.glob("carol.ledger.sessions/*"))
@@ -160,7 +160,7 @@ def test_one_who_was_away_at_the_end_hears_of_it_later(tmp_path):
             assert state == "finished"
             await fleet.until(lambda: not hub.running())
             async with following(fleet, "carol") as again:
-                await fleet.until(lambda: again.tally.finished == 1)
+                await fleet.until(lambda: finished(again) == 1)
 
     asyncio.run(main())
 
@@ -180,7 +180,7 @@ def test_a_hub_that_was_restarted_goes_on_from_its_directory(tmp_path):
                 [(state, result)] = await fleet.over("run")
                 assert state == "finished"
                 assert result["rounds"] == 60
-                await fleet.until(lambda: all(agent.tally.finished == 1 for agent in agents))
+                await fleet.until(lambda: all(finished(agent) == 1 for agent in agents))
 
     asyncio.run(main())
 
@@ -211,12 +211,12 @@ def test_refusals_are_said_in_a_word_and_a_session_without_agents_ends(tmp_path)
             [(state, result)] = await fleet.run("second", least=3, start_deadline=0.3)
             assert state == "stopped"
             assert result["rounds"] == 0
-            assert hub.refusals == {"cap": 3}
+            assert refusals(hub) == {"cap": 3}
             assert {agent.ledger.balance("value").spent for agent in agents} == {1.0}
             wide = {**ONE_SHOT, "high": 20.0}
             [(state, _)] = await fleet.run("third", question=wide, least=3, start_deadline=0.3)
             assert state == "stopped"
-            assert hub.refusals == {"cap": 3, "range": 3}
+            assert refusals(hub) == {"cap": 3, "range": 3}
             assert {row["refused"] for row in hub.store.members()} == {"range"}
 
     asyncio.run(main())
@@ -230,7 +230,7 @@ def test_an_agent_that_refuses_is_left_out_for_a_while(tmp_path):
             asked = asyncio.ensure_future(fleet.run(every=3600.0, times=3, least=2, start_deadline=0.3))
             for count in (1, 2, 3):
                 await fleet.until(lambda count=count: len(hub.store.sessions("run")) == count)
-                await fleet.until(lambda count=count: sum(hub.refusals.values()) == (1 if count < 3 else 2))
+                await fleet.until(lambda count=count: sum(refusals(hub).values()) == (1 if count < 3 else 2))
                 hub.store.set_task("run", next=0.0)
             found = await asked
             assert [state for state, _ in found] == ["finished"] * 3
@@ -248,7 +248,7 @@ def test_taking_part_does_not_depend_on_the_value(tmp_path, value):
             [(state, result)] = await fleet.run()
             assert (state, result["used"]) == ("finished", [2, 2])
             said = [(event, text) for event, text, facts in fleet.told if facts.get("member") == "alice"]
-            assert ("joined", "run is joined") in said
+            assert ("joined", "run is joined as agent") in said
             assert not any("clamp" in text or "range" in text for _, text in said)
 
     asyncio.run(main())
@@ -261,7 +261,7 @@ def test_a_source_that_fails_is_said_to_its_owner_and_costs_nothing(tmp_path):
         async with fleet.serving() as hub, following(fleet, *NAMES) as agents:
             [(state, result)] = await fleet.run(least=3, start_deadline=0.3)
             assert (state, result["missing"]) == ("finished", ["carol"])
-            assert hub.refusals == {"source": 1}
+            assert refusals(hub) == {"source": 1}
             [(_, text, _)] = [one for one in fleet.told.events("refused") if "member" in one[2]][:1]
             assert "one finite number" in text
             assert agents[2].ledger.spent("value") == 0.0
@@ -495,10 +495,10 @@ def test_a_hub_moves_to_another_machine_in_the_middle_of_a_session(tmp_path):
             [(state, result)] = await fleet.over("long")
             assert state == "finished"
             assert (result["rounds"], result["agents"]) == (60, 3)
-            await fleet.until(lambda: all(member.tally.finished == 1 for member in members))
+            await fleet.until(lambda: all(finished(member) == 1 for member in members))
         for member in members:
             await member.__aexit__(None, None, None)
-            assert member.tally.joined == 1
+            assert member.tell.counted("agent_sessions", "joined") == 1
             with Ledger(member.policy.ledger) as ledger:  # each message was drawn once and paid once
                 assert ledger.spent("value") <= 2.0
         assert not fleet.told.events("failed", "refused")
@@ -620,6 +620,6 @@ def test_a_hub_killed_before_it_saved_the_keepers_answers_gets_them_again(tmp_pa
             await fleet.until(lambda: not any(member.sessions for member in members))
         for member in members:
             await member.__aexit__(None, None, None)
-            assert member.tally.finished == 1
+            assert finished(member) == 1
 
     asyncio.run(main())

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
-from tests.runtime.fleets import ONE_SHOT, Fleet, Told, following
+from tests.runtime.fleets import ONE_SHOT, Fleet, Told, finished, following
 
 from tacit.errors import FileError, LedgerError
 from tacit.protocol.roster import Member
@@ -18,7 +18,7 @@ from tacit.runtime.fleet import hub as hub_module
 from tacit.runtime.fleet.fleet_status import HubPages
 from tacit.runtime.fleet.hub_connection import HubConnection
 from tacit.runtime.fleet.hub_directory import KEYS
-from tacit.runtime.fleet.log import SeldomLog
+from tacit.runtime.fleet.hub_notices import Drained, EnrolmentRefused
 from tacit.runtime.fleet.messages import (
     REFUSALS,
     SESSION,
@@ -33,6 +33,7 @@ from tacit.runtime.fleet.messages import (
 from tacit.runtime.fleet.orders import SessionOrder, instance
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.participant import loaded
+from tacit.runtime.telling import Throttled
 from tacit.runtime.transport.allowance import Allowance
 
 FLOOD = 4000
@@ -208,17 +209,21 @@ def test_an_allowance_fills_up_again():
 
 def test_what_others_cause_is_logged_seldom():
     now, told = [0.0], []
-    log = SeldomLog(lambda event, text, **_: told.append((event, text)), 2, lambda: now[0])
+    log = Throttled(lambda notice, count: told.append((notice.cause(), count)), lambda: now[0])
     for _ in range(1000):
-        log("mallory", "refused", "no")
+        log(EnrolmentRefused("192.0.2.1", "1", "no"))
     assert len(told) == 100 + 3
-    assert told[-1] == ("refused", "no (512 times today)")
-    for number in range(1000):
-        log(f"other-{number}", "refused", "no")
-    assert len(told) == 2 * 103 + 1
+    assert told[-1] == ("192.0.2.1", 512)
+    for number in range(1, 100):
+        log(EnrolmentRefused(f"192.0.3.{number}", "1", "no"))
+    for number in range(1000):  # more than are counted apart
+        log(EnrolmentRefused(f"198.51.{number // 250}.{number % 250}", "1", "no"))
+    assert len(told) == 2 * 103 + 99
+    log(Drained())
+    assert told[-1] == (None, 0)
     now[0] = 90_000.0
-    log("mallory", "refused", "no")
-    assert told[-1] == ("refused", "no")
+    log(EnrolmentRefused("192.0.2.1", "1", "no"))
+    assert told[-1] == ("192.0.2.1", 1)
 
 
 def test_refused_invitations_are_logged_seldom(tmp_path):
@@ -246,15 +251,15 @@ def test_a_log_that_cannot_be_written_ends_no_session(tmp_path, error):
                 fleet.policy(name)
 
         class Full(Told):
-            def __call__(self, event, text, **facts):
-                super().__call__(event, text, **facts)
+            def __call__(self, notice, count=0):
+                super().__call__(notice, count)
                 raise error
 
         fleet.told = Full()
         async with fleet.serving(), following(fleet, "alice", "bob") as agents:
             [(state, result)] = await fleet.run()
             assert (state, result["used"]) == ("finished", [2, 2])
-            await fleet.until(lambda: all(agent.tally.finished == 1 for agent in agents))
+            await fleet.until(lambda: all(finished(agent) == 1 for agent in agents))
 
     asyncio.run(main())
 
@@ -331,7 +336,7 @@ def test_an_agent_takes_part_in_so_many_sessions_at_once(tmp_path):
         async with offered(tmp_path, sessions=3) as (fleet, alice, offer):
             for number in range(8):
                 offer(f"run-{number}")
-            await fleet.until(lambda: alice.tally.refused["busy"] == 5)
+            await fleet.until(lambda: alice.tell.counted("agent_refusals", "busy") == 5)
             assert alice.sessions == 3
             assert len(alice.ledger.sessions()) <= 3
 
@@ -347,8 +352,8 @@ def test_a_session_of_many_rounds_is_refused_before_anything_is_computed(tmp_pat
 
             monkeypatch.setattr(Session, "planned", never)
             offer("long", rounds=100_000)
-            await fleet.until(lambda: alice.tally.refused)
-            assert alice.tally.refused == {"rounds": 1}
+            await fleet.until(lambda: alice.tell.counts.get("agent_refusals"))
+            assert alice.tell.counts.get("agent_refusals") == {"rounds": 1}
 
     asyncio.run(main())
 
@@ -375,7 +380,7 @@ def test_offers_that_are_refused_again_and_again_are_logged_seldom(tmp_path):
         async with offered(tmp_path, rounds=1) as (fleet, alice, offer):
             for number in range(400):
                 offer(f"run-{number}")
-            await fleet.until(lambda: alice.tally.refused["rounds"] == 400)
+            await fleet.until(lambda: alice.tell.counted("agent_refusals", "rounds") == 400)
             told = [one for one in fleet.told.events("refused") if one[2].get("member") == "alice"]
             assert len(told) < 110
 

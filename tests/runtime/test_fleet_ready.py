@@ -20,8 +20,8 @@ from tests.runtime.test_fleet import fleet_of, quick_designs  # noqa: F401 - a f
 import tacit
 from tacit.cli import agent as agent_verb
 from tacit.cli import running
-from tacit.cli.fleet_log import line_log
 from tacit.cli.log_file import LogFile
+from tacit.cli.notice_log import NoticeLog
 from tacit.cli.status_place import StatusPlace
 from tacit.errors import DiskFull, InputError, NotCurrent
 from tacit.files import require_room
@@ -30,6 +30,7 @@ from tacit.runtime.fleet import fleet_status, follower
 from tacit.runtime.fleet import hub as hub_module
 from tacit.runtime.fleet.fleet_status import AgentPages, HubPages, LatePages, wait_and_run
 from tacit.runtime.fleet.hub_directory import AUTHORITY, KEYS, new_hub
+from tacit.runtime.fleet.hub_notices import Drained, Listening
 from tacit.runtime.fleet.hub_report import HubOverview
 from tacit.runtime.fleet.orders import SessionOrder
 from tacit.runtime.fleet.policy import read_policy
@@ -37,7 +38,7 @@ from tacit.runtime.fleet.readiness import Readiness
 from tacit.runtime.identity.certificates import Certificate
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.identity.register import opened
-from tacit.runtime.status.reader import kind_of
+from tacit.runtime.status.document import StatusDocument
 
 SECRET = "7.654321"
 
@@ -95,7 +96,7 @@ def test_clocks_are_compared_when_connecting(tmp_path, ahead, said):
                 assert AgentPages(bob).not_ready() is None
                 if ahead > 0:
                     await fleet.run("one", start_deadline=0.1)
-                    await fleet.until(lambda: alice.tally.refused["expired"])
+                    await fleet.until(lambda: alice.tell.counted("agent_refusals", "expired"))
                     [text] = [t for e, t, f in fleet.told if e == "refused" and "one is not joined" in t]
                     assert "expired" in text
                     assert sentence in text
@@ -205,7 +206,8 @@ def test_an_agent_with_an_expired_certificate_waits_and_is_not_ready(tmp_path, m
         answer = await page(told, "/readyz")
         assert answer.startswith("HTTP/1.1 503")
         assert "the certificate of alice expired." in answer
-        assert kind_of(json.loads((await page(told, "/status")).partition("\r\n\r\n")[2])) == "follower"
+        shown = json.loads((await page(told, "/status")).partition("\r\n\r\n")[2])
+        assert (shown["kind"], shown["state"], shown["ready"]) == ("follower", "waiting", False)
         assert "tacit_agent_ready 0.0" in await page(told, "/metrics")
         expired.clear()
         async with fleet.serving() as hub:
@@ -250,29 +252,31 @@ def test_a_policy_is_read_again_and_a_wrong_one_is_not_used(tmp_path):
 
 def test_sighup_opens_the_log_anew(tmp_path):
     path = tmp_path / "hub.jsonl"
-    with line_log(path, member="hub") as told:
-        told("first", "before")
+    with NoticeLog(path, {"member": "hub"}) as told:
+        told(Listening("before"))
 
         async def main():
             path.rename(tmp_path / "old.jsonl")
             os.kill(os.getpid(), signal.SIGHUP)
             while not path.exists():  # the loop calls the handler
                 await asyncio.sleep(0.001)
-            told("second", "after")
+            told(Drained())
 
         running.run(main, told.reopen)
     assert "second" not in (tmp_path / "old.jsonl").read_text()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [line["event"] for line in lines] == ["log", "second"]
+    assert [line["event"] for line in lines] == ["log", "drained"]
 
 
 def test_a_log_that_loses_lines_makes_a_hub_not_ready(tmp_path, monkeypatch):
-    with line_log(tmp_path / "log") as told:
-        pages = LatePages("hub", {}, told.trouble)
-        pages.pages = SimpleNamespace(not_ready=lambda: None)
+    fine = {"kind": "hub", "name": "hub", "role": "hub", "state": "serving", "ready": True}
+    with NoticeLog(tmp_path / "log", {}) as told:
+        pages = LatePages("hub", "hub", "hub", "", told.trouble)
+        assert pages.not_ready() == "it is starting"
+        pages.pages = SimpleNamespace(document=lambda: StatusDocument(**fine))
         assert pages.not_ready() is None
         monkeypatch.setattr(LogFile, "_append", lambda *_: os.write(-1, b""))
-        told("one", "is lost")
+        told(Drained())
         assert "1 lines are lost" in pages.not_ready()
 
 
@@ -371,9 +375,9 @@ def test_the_store_knows_who_is_connected(tmp_path):
                 assert all(row["expires"] > time.time() for row in hub.store.members())
                 assert {row["version"] for row in hub.store.members()} == {tacit.__version__}
                 assert [state for state, _ in await fleet.run()] == ["finished"]
-                found = HubPages(hub).facts()
-                assert (found["participation"], found["queue"], found["known"]) == (1.0, 0, 2)
-                assert found["seconds"] > 0.0
+                found = HubPages(hub).document().numbers
+                assert (found.participation, found.queue, found.known) == (1.0, 0, 2)
+                assert found.seconds > 0.0
                 await fleet.until(lambda: hub.bytes > 0)
             await fleet.until(lambda: not connected(hub))
             shown = HubOverview.read(fleet.home, hub.store, 10)

@@ -10,7 +10,7 @@ from tests.runtime.builders import small_session
 
 from tacit.audit import examine_files
 from tacit.errors import InputError, LedgerError
-from tacit.protocol.effects import Answered, RoundClosed
+from tacit.protocol.notices import Answered, RoundClosed
 from tacit.protocol.records import Closed, Disclosed, Spoke
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines

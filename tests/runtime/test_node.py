@@ -15,8 +15,9 @@ from tacit.noise.ahead import refill_together
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec
 from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Finished, Send, Step, Updated
+from tacit.protocol.effects import Send, Step
 from tacit.protocol.messages import Feedback, Message, Report
+from tacit.protocol.notices import Finished, Updated
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Closed, Moved, Spoke

@@ -14,8 +14,8 @@ from tests.doubles import known_key, known_series, known_session
 
 from tacit.errors import InputError
 from tacit.protocol.codec import DOMAIN, Codec
-from tacit.protocol.effects import Refused
 from tacit.protocol.messages import KINDS, VERSION, Message
+from tacit.protocol.notices import Refused
 from tacit.protocol.session import Session
 from tacit.runtime.fleet import messages
 from tacit.runtime.fleet.invitation import MARK, Invitation, new_invitation

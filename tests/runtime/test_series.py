@@ -15,8 +15,8 @@ from tests.doubles import Harness, ScriptedNoise, known_key, known_series, known
 
 from tacit.errors import CapExceeded, InputError, LedgerError
 from tacit.protocol.codec import Codec
-from tacit.protocol.effects import Answered, MeanPublished, SlotMissed, Spoken
 from tacit.protocol.messages import COORDINATOR, Feedback
+from tacit.protocol.notices import Answered, MeanPublished, SlotMissed, Spoken
 from tacit.protocol.records import Began, Closed, Disclosed, Ended, Keyed, Sampled, Spoke
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines, Session

@@ -1,15 +1,19 @@
 """Reading a status: from this address alone, and within a total time."""
 
-import json
 import socket
 import threading
 
+import msgspec
 import pytest
 
 from tacit.errors import InputError
+from tacit.protocol.standing import Standing
+from tacit.runtime.status.document import StatusDocument
 from tacit.runtime.status.reader import read_status
 
-STATUS = {"session": "s", "member": "m", "round": 0, "rounds": 1, "phase": "waiting"}
+STATUS = StatusDocument(
+    kind="member", name="m", role="agent", state="waiting", ready=True, sessions=[Standing(name="s")]
+)
 
 
 @pytest.fixture
@@ -40,7 +44,7 @@ def serve():
 
 
 def ok(one):
-    data = json.dumps(STATUS).encode()
+    data = msgspec.json.encode(STATUS)
     one.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(data), data))
 
 

@@ -225,6 +225,7 @@ def test_a_session_is_watched(visit):
 def test_a_running_member_is_followed(visit, apart):
     script = """
 import asyncio
+from tacit.protocol.standing import Loss
 from tacit.runtime.status.status import Status
 from tacit.runtime.status.server import StatusServer
 from tests.doubles import known_session
@@ -233,7 +234,7 @@ async def main():
     async with StatusServer(status) as server:
         print(server.port, flush=True)
         for round in range(10_000):
-            loss = {"spent": 0.01 * (round % 9), "planned": 0.5, "cap": 1.0}
+            loss = Loss(spent=0.01 * (round % 9), planned=0.5, cap=1.0)
             status.update(phase="running", round=round, late=["agent2"], feedback=[7.5 + round], loss=loss)
             await asyncio.sleep(0.3)
 asyncio.run(main())

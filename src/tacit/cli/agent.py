@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, final
 import click
 
 from tacit.cli import running
-from tacit.cli.fleet_log import LineLog, line_log
+from tacit.cli.notice_log import NoticeLog
 from tacit.cli.status_place import StatusPlace, status_options
 
 if TYPE_CHECKING:
+    from tacit.protocol.notices import Notice
     from tacit.runtime.fleet.policy import Policy
 
 _RELEASE_AFTER = (1, 10)
@@ -53,7 +54,7 @@ def command(*, policy: Path, log: Path | None, as_json: bool, **given: Any) -> N
 
     found, place = read_policy(policy), StatusPlace.taken(given)
     again = asyncio.Event()
-    with running.exits(stopped=0), line_log(log) as told:
+    with running.exits(stopped=0), NoticeLog(log, {}) as told:
 
         def hangup() -> None:
             told.reopen()
@@ -67,12 +68,14 @@ def command(*, policy: Path, log: Path | None, as_json: bool, **given: Any) -> N
 class _SmallLog:
     """Logs events, and releases memory once everything is loaded."""
 
-    def __init__(self, told: LineLog) -> None:
+    def __init__(self, told: NoticeLog) -> None:
         self._told, self._over = told, 0
 
-    def __call__(self, event: str, text: str, **facts: Any) -> None:
-        self._told(event, text, **facts)
-        if event in ("finished", "stopped"):
+    def __call__(self, notice: Notice, count: int) -> None:
+        from tacit.runtime.fleet.follower_notices import ParticipationOver
+
+        self._told(notice, count)
+        if isinstance(notice, ParticipationOver):
             self._over += 1
             if self._over in _RELEASE_AFTER:
                 from tacit.runtime.limits import release_libraries
@@ -82,7 +85,7 @@ class _SmallLog:
 
 async def _follow(
     policy: Policy,
-    told: LineLog,
+    told: NoticeLog,
     place: StatusPlace,
     as_json: bool,
     *,
@@ -95,10 +98,11 @@ async def _follow(
     from tacit.errors import DiskFull, NotCurrent, TacitError
     from tacit.runtime.fleet.fleet_status import AgentPages, LatePages, wait_and_run
     from tacit.runtime.fleet.follower import FleetAgent
+    from tacit.runtime.fleet.follower_notices import Following
+    from tacit.runtime.process_notices import ServiceWaits, StatusServed, Trouble
 
     name, used, tried = policy.keys.name, policy, policy
-    about = {"hub": policy.hub, "member": name, "role": policy.role, "connected": False}
-    shown = LatePages("agent", {**about, "sessions_running": 0}, told.trouble)
+    shown = LatePages("follower", name, policy.role, policy.hub, told.trouble)
 
     async def means(agent: FleetAgent) -> None:
         async for mean in agent:
@@ -112,7 +116,7 @@ async def _follow(
             try:
                 return read()
             except TacitError as error:
-                told("trouble", f"the policy stays as it was: {error}", member=name)
+                told(Trouble(f"the policy stays as it was: {error}", name))
 
     async def follow() -> None:
         nonlocal used, tried
@@ -120,7 +124,7 @@ async def _follow(
             try:
                 async with FleetAgent(tried, tell=_SmallLog(told)) as agent:
                     used, shown.pages = tried, AgentPages(agent)
-                    told("following", f"{agent.name} follows {used.hub}", member=agent.name)
+                    told(Following(agent.name, used.hub))
                     try:
                         tried = await _first(means(agent), asked())
                     finally:
@@ -130,18 +134,18 @@ async def _follow(
             except TacitError as error:
                 if tried is used:
                     raise
-                told("trouble", f"the policy stays as it was: {error}", member=name)
+                told(Trouble(f"the policy stays as it was: {error}", name))
                 tried = used
 
     def waits(why: str) -> None:
         if shown.why != why:
-            told("waiting", f"{why} It waits here until that is right.", member=name)
+            told(ServiceWaits(why, name))
         shown.why = why
 
     async with AsyncExitStack() as stack:
         if place.at is not None:
             server = await stack.enter_async_context(place.server(shown))
-            told("status", f"status at {server.url}/status and {server.url}/metrics", member=name)
+            told(StatusServed(server.url, name))
         await wait_and_run(follow, waits, policy.ledger.parent)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tacit.cli import options, output, running
-from tacit.cli.fleet_log import LineLog, line_log
+from tacit.cli.notice_log import NoticeLog
 from tacit.cli.series_design import delta_option, hides_option, refuse_series_options, series_option
 from tacit.cli.status_place import StatusPlace, status_options
 
@@ -157,20 +157,20 @@ def serve(
         require_endpoint(listen)
     place = StatusPlace.taken(given)
     leave_no_core()
-    with running.exits(stopped=0), line_log(log, member="hub") as told:
+    with running.exits(stopped=0), NoticeLog(log, {"member": "hub"}) as told:
         running.run(lambda: _serve(home, listen, told, place, transcripts), told.reopen)
 
 
 async def _serve(
-    home: Path, listen: str | None, told: LineLog, place: StatusPlace, transcripts: Path | None
+    home: Path, listen: str | None, told: NoticeLog, place: StatusPlace, transcripts: Path | None
 ) -> None:
     from contextlib import AsyncExitStack
 
     from tacit.runtime.fleet.fleet_status import HubPages, LatePages, wait_and_run
     from tacit.runtime.fleet.hub import Hub
+    from tacit.runtime.process_notices import ServiceWaits, StatusServed
 
-    about = {"hub": str(home), "state": "waiting", "members": {}, "running": [], "sessions": []}
-    shown = LatePages("hub", about, told.trouble)
+    shown = LatePages("hub", "hub", "hub", str(home), told.trouble)
 
     async def run() -> None:
         hub = Hub(home, tell=told, transcripts=transcripts, listen=listen)
@@ -182,13 +182,13 @@ async def _serve(
 
     def waits(why: str) -> None:
         if shown.why != why:
-            told("waiting", f"{why} It waits here until that is right.")
+            told(ServiceWaits(why))
         shown.why = why
 
     async with AsyncExitStack() as stack:
         if place.at is not None:
             server = await stack.enter_async_context(place.server(shown))
-            told("status", f"status at {server.url}/status and {server.url}/metrics")
+            told(StatusServed(server.url))
         await wait_and_run(run, waits, home)
 
 

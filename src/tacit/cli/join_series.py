@@ -13,7 +13,7 @@ from tacit.errors import InputError
 from tacit.report import near, up
 
 if TYPE_CHECKING:
-    from tacit.protocol.effects import Notice
+    from tacit.protocol.notices import Notice
     from tacit.protocol.session import Session
     from tacit.runtime.ledger.budget import Hidden
     from tacit.runtime.series import Readable, SeriesResult
@@ -41,7 +41,7 @@ def take_part_in_series(
     **given: Any,
 ) -> None:
     """Run an agent of a series to its end."""
-    from tacit.protocol.effects import MeanPublished
+    from tacit.protocol.notices import MeanPublished
     from tacit.runtime.identity.identity import Identity
     from tacit.runtime.participant import number_of
     from tacit.runtime.series import SeriesMember

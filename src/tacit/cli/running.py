@@ -4,40 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import os
 import signal
 import sys
-import time
-from collections import Counter
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, final
 
 import click
 
 from tacit.cli import options
-from tacit.cli.log_file import LogFile, say
+from tacit.cli.notice_log import NoticeLog
 from tacit.cli.status_place import StatusPlace, status_options
 from tacit.errors import CapExceeded, Disputed, InputError, LedgerError, SessionOver, TacitError
 
 if TYPE_CHECKING:
     from tacit.protocol.codec import Sign
-    from tacit.protocol.effects import Notice
+    from tacit.protocol.notices import Notice
     from tacit.protocol.session import Session
     from tacit.runtime.ledger.group_commit import Taker
     from tacit.runtime.participant import Participant
     from tacit.runtime.status.status import Status
+    from tacit.runtime.telling import Throttled
 
 FINISHED, UNUSABLE, REFUSED, DISK, UNFINISHED, STOPPED = 0, 2, 3, 4, 5, 130
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 _LONGEST = 86_400.0  # seconds per round
-_OFTEN = 100
-"""Log remotely triggered notices this many times, then only at powers of two."""
-_MEMBERS, _MEMBER_LISTS = {"who", "sender"}, {"used", "missing"}
 
 
 def common_options(command: F) -> F:
@@ -131,125 +125,6 @@ class Options:
             raise InputError("the ledger, the transcript and the log must be different files: rename one.")
 
 
-@final
-class Log:
-    """Shows notices on a terminal, and writes them as JSON lines.
-
-    JSON lines go to the log file, or to standard error if that is not a terminal. Notices contain nothing
-    private.
-    """
-
-    def __init__(self, session: Session, path: Path | None, who: int) -> None:
-        self._session = session
-        # Several members may log to one place, so every line names its member.
-        self._whose = {
-            "session": session.name,
-            "id": session.id.hex()[:16],
-            "member": session.member_name(who),
-        }
-        self._without: tuple[int, ...] = ()
-        self._often: Counter[Hashable] = Counter()
-        self._file = None if path is None else LogFile(path, self._whose)
-        self._bar: Any = None
-        if sys.stderr.isatty():
-            self._bar = _bar(session.rounds)
-            self._bar.start()
-
-    def notice(self, notice: Notice) -> None:
-        """Show and log a notice."""
-        from tacit.cli.notices import progress, sentence
-
-        what = as_dict(notice, self._session)
-        if (shouted := _shouted(notice)) is not None:
-            self._often[shouted] += 1
-            what["count"] = count = self._often[shouted]
-            if count > _OFTEN and count & (count - 1):  # otherwise one sender could fill the disk
-                return
-        self._write(what)
-        if self._bar is not None:
-            if (done := progress(notice, self._session)) is not None:
-                self._bar.update(self._bar.task_ids[0], completed=done[0], description=done[1])
-            if not self._known(notice) and (line := sentence(notice, self._session)) is not None:
-                self._bar.console.print(line, markup=False, highlight=False)
-
-    def _known(self, notice: Notice) -> bool:
-        """Whether the same agents are missing as in the round before."""
-        from tacit.protocol.effects import RoundClosed
-
-        if not isinstance(notice, RoundClosed):
-            return False
-        known, self._without = self._without == notice.missing, notice.missing
-        return known
-
-    def say(self, event: str, text: str) -> None:
-        """Show and log one sentence that is not a notice."""
-        self._write({"event": event, "text": text})
-        if self._bar is not None:
-            self._bar.console.print(text, markup=False, highlight=False)
-
-    def _write(self, what: dict[str, Any]) -> None:
-        told = {"time": round(time.time(), 3)} | self._whose | what
-        if self._file is not None:
-            self._file.write(told)
-        elif self._bar is None:
-            say(json.dumps(told, ensure_ascii=False))
-
-    def close(self) -> None:
-        """End the bar and the log file."""
-        if self._bar is not None:
-            self._bar.stop()
-        if self._file is not None:
-            self._file.close()
-
-
-def _shouted(notice: Notice) -> Hashable:
-    """Return a key for notices that a sender can trigger; None for others."""
-    from tacit.protocol.effects import LostHistory, Refused
-
-    match notice:
-        case Refused():
-            return notice
-        case LostHistory():
-            return LostHistory, notice.who
-    return None
-
-
-def _bar(rounds: int) -> Any:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    from tacit.cli.output import console
-
-    columns = (TextColumn("round"), MofNCompleteColumn(), BarColumn(), TextColumn("{task.description}"))
-    bar = Progress(*columns, console=console(stderr=True))
-    bar.add_task("waiting for the others", total=rounds)
-    return bar
-
-
-def as_dict(notice: Notice, session: Session) -> dict[str, Any]:
-    """Return a notice ready for JSON, with the names of members."""
-    from tacit.protocol.effects import Cost
-
-    what: dict[str, Any] = {"event": _dashed(type(notice).__name__)}
-    for field in dataclasses.fields(notice):
-        value = getattr(notice, field.name)
-        if field.name in _MEMBERS and value is not None:
-            value = session.member_name(value)
-        elif field.name in _MEMBER_LISTS:
-            value = [session.member_name(i) for i in value]
-        elif isinstance(value, Enum):
-            value = _dashed(value.name)
-        what[field.name] = value
-    if isinstance(notice, Cost):
-        what["adjacency"] = session.adjacency
-    return what
-
-
-def _dashed(name: str) -> str:
-    if name.isupper():
-        return name.lower().replace("_", "-")
-    return "".join(f"-{c.lower()}" if c.isupper() else c for c in name).lstrip("-")
-
-
 @contextmanager
 def prepared(session: Session, who: int, given: Options, sign: Sign | None = None) -> Iterator[Run]:
     """Open the log, transcript and status of a member.
@@ -259,12 +134,13 @@ def prepared(session: Session, who: int, given: Options, sign: Sign | None = Non
     """
     from tacit.runtime.limits import leave_no_core
     from tacit.runtime.status.status import Status
+    from tacit.runtime.telling import Throttled
 
     leave_no_core()
     with exits(), ExitStack() as stack:
         given.require_apart()
-        log = Log(session, given.log, who)
-        stack.callback(log.close)
+        whose = {"session": session.name, "id": session.id.hex()[:16], "member": session.member_name(who)}
+        log = stack.enter_context(NoticeLog(given.log, whose, session))
         takers: list[Taker] = []
         if given.transcript is not None:
             from tacit.runtime.transcript import TranscriptWriter
@@ -275,7 +151,7 @@ def prepared(session: Session, who: int, given: Options, sign: Sign | None = Non
         status = Status(session, who)
         if given.place.at is not None:
             takers.append(status)
-        yield Run(given, log, status, takers)
+        yield Run(given, Throttled(log), status, takers)
 
 
 @final
@@ -284,7 +160,7 @@ class Run:
     """What a member needs (`takers`, `watch`, `trouble`); `drive` runs it."""
 
     given: Options
-    log: Log
+    tell: Throttled
     status: Status
     takers: list[Taker]
 
@@ -292,17 +168,21 @@ class Run:
         """Show and log a notice."""
         if self.given.place.at is not None:
             self.status.notice(notice)
-        self.log.notice(notice)
+        self.tell(notice)
 
     def trouble(self, why: str) -> None:
         """Show and log why there is no connection."""
-        self.log.say("trouble", why)
+        from tacit.runtime.process_notices import Trouble
+
+        self.tell(Trouble(why))
 
     def drive(self, member: Participant) -> Any:
         """Run a member and return its result; `OutOfTime` after `--timeout`."""
         return run(lambda: self._driven(member))
 
     async def _driven(self, member: Any) -> Any:
+        from tacit.runtime.process_notices import StatusServed
+
         async with AsyncExitStack() as stack:
             self.status.watch_network(member.network)
             if self.given.place.at is not None:
@@ -311,7 +191,7 @@ class Run:
                 import prometheus_client.registry  # noqa: F401
 
                 server = await stack.enter_async_context(self.given.place.server(self.status))
-                self.log.say("status", f"status at {server.url}/status and {server.url}/metrics")
+                self.tell(StatusServed(server.url))
             await stack.enter_async_context(member)
             try:
                 async with asyncio.timeout(self.given.timeout):

@@ -56,7 +56,7 @@ def command(*, where: str, watch: bool, every: float, as_json: bool) -> None:
 
 
 def _read(url: str) -> StatusReport:
-    return StatusReport(read_status(url, kinds=("member", "hub", "follower")))
+    return StatusReport(read_status(url))
 
 
 def _live(url: str, every: float) -> None:

@@ -12,7 +12,8 @@ import click
 from tacit.errors import InputError
 
 if TYPE_CHECKING:
-    from tacit.runtime.status.server import StatusPages, StatusServer
+    from tacit.runtime.status.document import StatusPages
+    from tacit.runtime.status.server import StatusServer
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)

@@ -3,7 +3,8 @@
 - `session`: what all agree on, and its id. `schema`: its fields, described once. `canonical`: the bytes that
   are hashed. `roster`: the members, and the root that commits to them.
 - `messages`, `codec`: the kinds of message, and the only code that reads and writes them.
-- `effects`, `records`: what goes into a machine and what comes out.
+- `effects`, `records`: what goes into a machine and what comes out. `notices`: what it says to people, logs
+  and metrics. `standing`: what notices add up to, for status pages.
 - `agent`, `coordinator`, `keeper`, `peer`: the machines. `machine`: their base class.
 - `turns`, `private_state`, `filter_state`, `cover`: the parts of an agent. They say when it speaks, what it
   says and how that moves, with one draw and one message per update, and who hides it. Peers share the last.

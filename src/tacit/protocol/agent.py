@@ -27,21 +27,7 @@ import numpy as np
 from tacit.errors import ParameterError, StateError
 from tacit.protocol.codec import Sign, digest
 from tacit.protocol.cover import Cover, KeeperMasks, OwnNoise
-from tacit.protocol.effects import (
-    Behind,
-    DisputeFound,
-    Finished,
-    Forgotten,
-    MeanPublished,
-    NoiseReady,
-    ReadingReady,
-    Refused,
-    Send,
-    SlotMissed,
-    Spoken,
-    Tick,
-    Waiting,
-)
+from tacit.protocol.effects import NoiseReady, ReadingReady, Send, Tick
 from tacit.protocol.filter_state import FilterState
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import AHEAD, TELL_FIRST, TELL_IN_ROUND, Machine
@@ -56,6 +42,17 @@ from tacit.protocol.messages import (
     Reason,
     Refusal,
     Stop,
+)
+from tacit.protocol.notices import (
+    Behind,
+    DisputeFound,
+    Finished,
+    Forgotten,
+    MeanPublished,
+    Refused,
+    SlotMissed,
+    Spoken,
+    Waiting,
 )
 from tacit.protocol.private_state import Budget, MixingState, PrivateState, as_draw, require_began
 from tacit.protocol.records import (

@@ -19,7 +19,6 @@ from msgspec import Meta
 from tacit.errors import StateError
 from tacit.mechanism.whole import Whole, WholeArray
 from tacit.protocol.canonical import UNREADABLE
-from tacit.protocol.effects import Refused
 from tacit.protocol.masks import is_usable
 from tacit.protocol.messages import (
     BODIES,
@@ -43,6 +42,7 @@ from tacit.protocol.messages import (
     SeriesClosing,
     Stop,
 )
+from tacit.protocol.notices import Refused
 from tacit.protocol.session import Session
 from tacit.protocol.signatures import SIGNATURE_BYTES, is_signed
 

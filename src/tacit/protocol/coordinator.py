@@ -23,18 +23,7 @@ from typing import Any, ClassVar, Self, final
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Sign, combined, digest
 from tacit.protocol.course import Course
-from tacit.protocol.effects import (
-    Finished,
-    LostHistory,
-    MeanPublished,
-    Nonsense,
-    Quiet,
-    Refused,
-    RoundClosed,
-    Send,
-    Tick,
-    Waiting,
-)
+from tacit.protocol.effects import Send, Tick
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.messages import (
@@ -51,6 +40,16 @@ from tacit.protocol.messages import (
     Refusal,
     Report,
     Stop,
+)
+from tacit.protocol.notices import (
+    Finished,
+    LostHistory,
+    MeanPublished,
+    Nonsense,
+    Quiet,
+    Refused,
+    RoundClosed,
+    Waiting,
 )
 from tacit.protocol.pace import chosen_pace
 from tacit.protocol.records import (

@@ -16,9 +16,70 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, final
 
-from tacit.mechanism.series import SeriesDecoder
-from tacit.protocol.messages import Reason, Refusal
+from tacit.protocol.notices import (
+    Answered,
+    Behind,
+    Cost,
+    DisputeFound,
+    Equivocated,
+    FellSilent,
+    Finished,
+    Forgotten,
+    LostHistory,
+    MeanPublished,
+    Nonsense,
+    Notice,
+    OverCap,
+    Quiet,
+    Refused,
+    RoundClosed,
+    RoundOpened,
+    SlotMissed,
+    Spoken,
+    Stopped,
+    Updated,
+    Waiting,
+    Weighed,
+)
 from tacit.protocol.records import Record
+
+__all__ = [  # with the notices, until everyone imports them from `notices`
+    "Answered",
+    "Behind",
+    "Cost",
+    "DisputeFound",
+    "Equivocated",
+    "Event",
+    "Expired",
+    "FellSilent",
+    "Finished",
+    "Forgotten",
+    "Halt",
+    "Heard",
+    "Joined",
+    "Left",
+    "LostHistory",
+    "MeanPublished",
+    "NoiseReady",
+    "Nonsense",
+    "Notice",
+    "OverCap",
+    "Quiet",
+    "ReadingReady",
+    "Refused",
+    "RoundClosed",
+    "RoundOpened",
+    "Send",
+    "SlotMissed",
+    "Spoken",
+    "Start",
+    "Step",
+    "Stopped",
+    "Tick",
+    "Updated",
+    "Waiting",
+    "Weighed",
+]
 
 # ---- events ---------------------------------------------------------------------------------------
 
@@ -133,293 +194,6 @@ class Send:
 
     to: int | None
     frame: bytes = field(repr=False)
-
-
-# ---- notices: for people, logs and metrics; nothing private is in them ------------------------------
-
-
-@final
-@dataclass(frozen=True)
-class Refused:
-    """A frame was refused. `sender` is None if no signature says who sent it."""
-
-    reason: Refusal
-    sender: int | None = None
-
-
-@final
-@dataclass(frozen=True)
-class Cost:
-    """The session's maximum loss, the loss spent before, and the cap."""
-
-    planned: float
-    spent: float
-    cap: float
-
-
-@final
-@dataclass(frozen=True)
-class OverCap:
-    """The session would exceed the owner's cap: nothing is ever sent."""
-
-    planned: float
-    spent: float
-    cap: float
-
-
-@final
-@dataclass(frozen=True)
-class FellSilent:
-    """Message `update` would exceed the cap, so no more messages are sent.
-
-    The agent still receives feedback and makes its updates.
-    """
-
-    update: int
-    spent: float
-    cap: float
-
-
-@final
-@dataclass(frozen=True)
-class Spoken:
-    """Message `update` is recorded and sent now.
-
-    `spent` is the loss so far, including earlier sessions.
-    """
-
-    update: int
-    spent: float
-
-
-@final
-@dataclass(frozen=True)
-class Answered:
-    """A keeper opened the sum of `count` messages of update `update`.
-
-    The opening is recorded and sent now.
-    """
-
-    update: int
-    count: int
-
-
-@final
-@dataclass(frozen=True)
-class Nonsense:
-    """The sum of round `round` is impossible with honest members.
-
-    A session stops then. A series loses the slot and goes on.
-    """
-
-    round: int
-
-
-@final
-@dataclass(frozen=True)
-class Updated:
-    """An agent made its update of round `round`; `count` messages were used."""
-
-    round: int
-    count: int
-
-
-@final
-@dataclass(frozen=True)
-class MeanPublished:
-    """The mean of a slot of a series; None if the slot is lost.
-
-    It is public, and not clamped to the range.
-
-    Attributes
-    ----------
-    count, members : int
-        How many messages are in it, and how many agents were used in any slot so far.
-    deviation : float or None
-        The standard deviation of the noise in it, for the messages that were used. What missing agents would
-        have added is not in it.
-    incomplete_before : int
-        In how many earlier slots an agent was missing, if these slots still count in this mean.
-    """
-
-    slot: int
-    mean: float | None
-    count: int
-    members: int
-    deviation: float | None
-    incomplete_before: int
-
-    @classmethod
-    def of(cls, decoder: SeriesDecoder) -> MeanPublished:
-        """Return the last slot of a decoder."""
-        mean, deviation, before = decoder.mean(), decoder.deviation(), decoder.incomplete_before
-        return cls(decoder.slot - 1, mean, decoder.used, decoder.members, deviation, before)
-
-
-@final
-@dataclass(frozen=True)
-class SlotMissed:
-    """An agent of a series sends nothing in this slot.
-
-    `unread` if it has no reading, and its series does not hold the last one. Otherwise a keeper's key is
-    missing.
-    """
-
-    slot: int
-    unread: bool = False
-
-
-@final
-@dataclass(frozen=True)
-class RoundOpened:
-    """The coordinator opened a round."""
-
-    round: int
-    present: int
-
-
-@final
-@dataclass(frozen=True)
-class RoundClosed:
-    """A round is over: whose messages were used, and who was missing.
-
-    `missing` leaves out the members that announced that they send nothing more.
-    """
-
-    round: int
-    used: tuple[int, ...]
-    missing: tuple[int, ...]
-
-
-@final
-@dataclass(frozen=True)
-class Waiting:
-    """Round `round` waits for these members; it needs `needed` of them.
-
-    The notice is repeated while the round waits. If `needed` is 0, the round continues without them at its
-    deadline.
-    """
-
-    round: int
-    missing: tuple[int, ...]
-    needed: int = 0
-
-
-@final
-@dataclass(frozen=True)
-class Behind:
-    """The member is at round `round` and catches up to round `open`."""
-
-    round: int
-    open: int
-
-
-@final
-@dataclass(frozen=True)
-class LostHistory:
-    """`who` is further than this machine's records: the ledger is old."""
-
-    who: int
-    update: int
-
-
-@final
-@dataclass(frozen=True)
-class Forgotten:
-    """The coordinator lost its ledger: it asks for an old round.
-
-    It asks for round `asked`, but `round` rounds are over.
-    """
-
-    round: int
-    asked: int
-
-
-@final
-@dataclass(frozen=True)
-class Weighed:
-    """All rounds are over: the weight of this agent's value in the result.
-
-    `weight` is its weight in the last feedback; `share` is its weight in the target. They follow from public
-    facts: in how many rounds (`times`) its message was used, and in which.
-    """
-
-    weight: float
-    share: float
-    times: int
-    rounds: int
-
-
-@final
-@dataclass(frozen=True)
-class Equivocated:
-    """`sender` signed two different messages for one round.
-
-    Both are recorded as evidence.
-    """
-
-    sender: int
-    round: int
-
-
-@final
-@dataclass(frozen=True)
-class DisputeFound:
-    """Feedback names a message that this agent did not make; it stops."""
-
-    round: int
-
-
-@final
-@dataclass(frozen=True)
-class Quiet:
-    """An agent announced that it sends nothing more."""
-
-    who: int
-    update: int
-
-
-@final
-@dataclass(frozen=True)
-class Finished:
-    """All rounds are over."""
-
-    rounds: int
-
-
-@final
-@dataclass(frozen=True)
-class Stopped:
-    """The session ended early."""
-
-    round: int
-    reason: Reason
-
-
-Notice: TypeAlias = (
-    Refused
-    | Cost
-    | OverCap
-    | FellSilent
-    | Spoken
-    | Answered
-    | Nonsense
-    | Updated
-    | MeanPublished
-    | SlotMissed
-    | RoundOpened
-    | RoundClosed
-    | Waiting
-    | Behind
-    | LostHistory
-    | Forgotten
-    | Weighed
-    | Equivocated
-    | DisputeFound
-    | Quiet
-    | Finished
-    | Stopped
-)
 
 
 @final

@@ -15,8 +15,8 @@ from typing import Any, final
 from tacit.errors import ParameterError, StateError
 from tacit.protocol.codec import Codec, digest
 from tacit.protocol.cover import Cover
-from tacit.protocol.effects import Cost
 from tacit.protocol.exact_loss import exact
+from tacit.protocol.notices import Cost
 from tacit.protocol.private_state import Budget, PrivateState
 from tacit.protocol.records import Began, Moved, Record, Sampled, Silenced, Spoke, require_order
 

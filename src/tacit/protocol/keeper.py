@@ -20,16 +20,7 @@ from typing import Any, ClassVar, Self, final
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.mechanism.whole import as_whole
 from tacit.protocol.codec import Sign, as_numbers, digest
-from tacit.protocol.effects import (
-    Answered,
-    Finished,
-    LostHistory,
-    NoiseReady,
-    Refused,
-    Send,
-    Tick,
-    Waiting,
-)
+from tacit.protocol.effects import NoiseReady, Send, Tick
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.masks import mask, packed, total
@@ -45,6 +36,7 @@ from tacit.protocol.messages import (
     Refusal,
     Stop,
 )
+from tacit.protocol.notices import Answered, Finished, LostHistory, Refused, Waiting
 from tacit.protocol.opening_order import chosen_order
 from tacit.protocol.records import Disclosed, Ended, Erasing, Evidence, Keyed, Record, require_order
 from tacit.protocol.session import Session

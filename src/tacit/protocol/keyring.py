@@ -11,9 +11,9 @@ from typing import final
 
 from tacit.errors import LedgerError, StateError
 from tacit.protocol.codec import Codec, Sign, combined
-from tacit.protocol.effects import Refused
 from tacit.protocol.masks import Party, agree, public_key
 from tacit.protocol.messages import Key, Message, Refusal
+from tacit.protocol.notices import Refused
 from tacit.protocol.records import Evidence, Keyed
 from tacit.protocol.tables import On
 

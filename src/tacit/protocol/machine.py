@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from tacit.errors import ParameterError, TacitError
 from tacit.protocol.codec import Codec, Sign
 from tacit.protocol.effects import (
-    Equivocated,
     Event,
     Expired,
     Halt,
@@ -19,17 +18,14 @@ from tacit.protocol.effects import (
     Joined,
     Left,
     NoiseReady,
-    Notice,
     ReadingReady,
-    Refused,
     Send,
     Start,
     Step,
-    Stopped,
     Tick,
-    Waiting,
 )
 from tacit.protocol.messages import COORDINATOR, Body, Message, Reason, Refusal, Stop
+from tacit.protocol.notices import Equivocated, Notice, Refused, Stopped, Waiting
 from tacit.protocol.records import Ended, Evidence, Record
 from tacit.protocol.session import Session
 from tacit.protocol.tables import On, Phase, Table

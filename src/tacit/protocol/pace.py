@@ -16,9 +16,10 @@ from typing import final
 
 from tacit.protocol.codec import Codec
 from tacit.protocol.course import Course
-from tacit.protocol.effects import MeanPublished, Notice, RoundOpened, Tick, Waiting
+from tacit.protocol.effects import Tick
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.messages import Ask, Body, Message, Refusal, Report
+from tacit.protocol.notices import MeanPublished, Notice, RoundOpened, Waiting
 from tacit.protocol.records import Closed
 from tacit.protocol.series import Series
 from tacit.protocol.series_clock import SlotTime

@@ -17,18 +17,7 @@ import numpy as np
 from tacit.errors import ParameterError, StateError
 from tacit.protocol.codec import Sign, as_numbers, digest, history
 from tacit.protocol.cover import OwnNoise
-from tacit.protocol.effects import (
-    Behind,
-    Finished,
-    NoiseReady,
-    Quiet,
-    Refused,
-    RoundClosed,
-    Send,
-    Spoken,
-    Updated,
-    Waiting,
-)
+from tacit.protocol.effects import NoiseReady, Send
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import AHEAD, BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.messages import (
@@ -42,6 +31,7 @@ from tacit.protocol.messages import (
     Report,
     Stop,
 )
+from tacit.protocol.notices import Behind, Finished, Quiet, Refused, RoundClosed, Spoken, Updated, Waiting
 from tacit.protocol.private_state import Budget, MixingState, as_draw, require_began
 from tacit.protocol.records import Ended, Evidence, Moved, Record, Silenced, Spoke
 from tacit.protocol.session import Session

@@ -27,9 +27,9 @@ from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.mechanism.whole import Whole, as_whole
 from tacit.protocol.codec import Codec, as_array, digest
 from tacit.protocol.cover import Cover
-from tacit.protocol.effects import Cost, FellSilent, OverCap
 from tacit.protocol.exact_loss import exact, up, within
 from tacit.protocol.messages import Message, Reason, Report
+from tacit.protocol.notices import Cost, FellSilent, OverCap
 from tacit.protocol.records import Began, Moved, Record, Sampled, Silenced, Spoke, require_order
 
 DRAWS_AHEAD = 4

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias, final
 
 from tacit.protocol.cover import Cover
-from tacit.protocol.effects import Behind, MeanPublished, Notice, Tick, Updated, Waiting, Weighed
+from tacit.protocol.effects import Tick
 from tacit.protocol.filter_state import FilterState
 from tacit.protocol.influence import Influence
 from tacit.protocol.machine import BATCH
 from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Body, Message, Present, Reason, Stop
+from tacit.protocol.notices import Behind, MeanPublished, Notice, Updated, Waiting, Weighed
 from tacit.protocol.private_state import PrivateState
 from tacit.protocol.series_clock import SlotTime
 from tacit.protocol.session import Session

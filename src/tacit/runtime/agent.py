@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, final
 from tacit.errors import CapExceeded, Disputed, InputError, MissingExtra, SessionOver, installing
 from tacit.protocol import exact_loss
 from tacit.protocol.agent import AgentMachine
-from tacit.protocol.effects import Notice
+from tacit.protocol.notices import Notice
 from tacit.protocol.peer import PeerMachine
 from tacit.protocol.private_state import Budget, MixingState
 from tacit.protocol.records import Ended

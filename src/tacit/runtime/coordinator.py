@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from tacit.errors import InputError
 from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Notice
 from tacit.protocol.messages import Message
+from tacit.protocol.notices import Notice
 from tacit.protocol.records import Closed
 from tacit.protocol.roster import COORDINATOR
 from tacit.report import Row, Shown, Summary, each, result_row, up

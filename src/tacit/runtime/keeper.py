@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from tacit.errors import InputError, SessionOver
-from tacit.protocol.effects import Notice
 from tacit.protocol.keeper import KeeperMachine
+from tacit.protocol.notices import Notice
 from tacit.protocol.tables import KeeperPhase
 from tacit.report import Row, Shown, Summary
 from tacit.runtime.clock import Clock, SystemClock

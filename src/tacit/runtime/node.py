@@ -23,15 +23,13 @@ from tacit.protocol.effects import (
     Joined,
     Left,
     NoiseReady,
-    Notice,
     ReadingReady,
-    RoundClosed,
     Start,
     Step,
     Tick,
-    Updated,
 )
 from tacit.protocol.messages import DIGEST_BYTES
+from tacit.protocol.notices import Notice, RoundClosed, Updated
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.host import Host
 from tacit.runtime.ledger.group_commit import Taker

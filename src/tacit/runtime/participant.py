@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from tacit.errors import InputError
-from tacit.protocol.effects import Notice, Refused
+from tacit.protocol.notices import Notice, Refused
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.ledger.ledger import Ledger

@@ -14,7 +14,7 @@ from tacit.studio.form import EXAMPLE, Form
 from tacit.studio.page_plan import Answer, trusts
 from tacit.studio.panel import Panel
 from tacit.studio.planning import PlanAnswer, TradeoffCurve
-from tacit.studio.shell import Notice, card, chart, page, redraw, table
+from tacit.studio.shell import PageNotice, card, chart, page, redraw, table
 
 NAMES = ("A", "B")
 
@@ -28,7 +28,7 @@ class ComparePage:
         self._curves: dict[str, TradeoffCurve | None] = dict.fromkeys(NAMES)
         self._panels: dict[str, Panel] = {}
         forms, said = _asked(address.query)
-        self._notice = Notice(said)
+        self._notice = PageNotice(said)
         with ui.element("div").classes("stack"):
             with ui.element("div").classes("halves"):
                 with card("Privacy against accuracy"):

@@ -17,7 +17,7 @@ from tacit.studio.form import EXAMPLE, Form, from_query
 from tacit.studio.panel import Panel
 from tacit.studio.planning import PlanAnswer, TradeoffCurve
 from tacit.studio.series_planning import SeriesAnswer
-from tacit.studio.shell import Notice, Numbers, card, chart, code, kinds, page, paragraph, redraw
+from tacit.studio.shell import Numbers, PageNotice, card, chart, code, kinds, page, paragraph, redraw
 from tacit.theory.advice import keeper_warnings
 from tacit.theory.answers import Design
 
@@ -94,7 +94,7 @@ class PlanPage:
         self._address = address
         form, said = asked(address.query, EXAMPLE)
         kinds("/")
-        self._notice = Notice(said)
+        self._notice = PageNotice(said)
         with ui.element("div").classes("columns"):
             with ui.element("div").classes("card"):
                 self._panel = Panel(form, self._show, self._draw)

@@ -15,7 +15,7 @@ from tacit.studio.form import TRUSTED
 from tacit.studio.page_plan import Answer, assumptions
 from tacit.studio.scales import Scale
 from tacit.studio.series_planning import HIDES, SeriesAnswer, SeriesForm, from_query, plan_series
-from tacit.studio.shell import Notice, Numbers, card, chart, code, kinds, page, redraw
+from tacit.studio.shell import Numbers, PageNotice, card, chart, code, kinds, page, redraw
 from tacit.theory import advice
 
 _SCALES = {
@@ -84,7 +84,7 @@ class SeriesPage:
         self._address = address
         form, said = _asked(address.query)
         kinds("/series")
-        self._notice = Notice(said)
+        self._notice = PageNotice(said)
         with ui.element("div").classes("columns"):
             with ui.element("div").classes("card"):
                 self._panel = SeriesPanel(form, self._show)

@@ -12,7 +12,7 @@ from tacit.studio.address import Address, Query, say_instead
 from tacit.studio.charts import ACCENT, SECOND, THIRD, Options, frame, legend, line
 from tacit.studio.deployment import Deployment, StatusCard, look, places_named, ports_named
 from tacit.studio.latest import Latest
-from tacit.studio.shell import Notice, card, chart, page, paragraph, redraw, table
+from tacit.studio.shell import PageNotice, card, chart, page, paragraph, redraw, table
 
 _EVERY = 1.0  # seconds between two requests
 _USUAL = "9464"
@@ -51,7 +51,7 @@ class StatusPage:
         self._history: dict[str, dict[int, float]] = {}
         self._latest: Latest[tuple[str, ...], Deployment] = Latest(look, self._show)
         places, said = _asked(address.query)
-        self._notice = Notice(said)
+        self._notice = PageNotice(said)
         with ui.element("div").classes("stack"):
             with card(), ui.element("div").classes("controls"):
                 hint = "Like 9464, or 9464-9470" + (", or https://10.0.0.7:9464." if anywhere else ".")

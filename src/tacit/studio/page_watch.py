@@ -17,7 +17,7 @@ from tacit.studio.examples import WATCH, WATCHED
 from tacit.studio.latest import Latest
 from tacit.studio.panel import Panel
 from tacit.studio.planning import PlanAnswer
-from tacit.studio.shell import Notice, Slider, card, chart, page, paragraph, redraw
+from tacit.studio.shell import PageNotice, Slider, card, chart, page, paragraph, redraw
 from tacit.studio.watched_run import (
     ADVERSARIES,
     NAMED,
@@ -58,7 +58,7 @@ class WatchPage:
         self._latest: Latest[Watching, Scene] = Latest(scene, self._show)
         watching, said = _asked(address.query)
         self._filling, self._first = False, watching.round
-        self._notice = Notice(said)
+        self._notice = PageNotice(said)
         with ui.element("div").classes("columns"):
             with ui.element("div").classes("stack"):
                 with ui.element("div").classes("card"):

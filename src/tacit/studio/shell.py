@@ -98,7 +98,7 @@ def kinds(here: str) -> dict[str, ui.link]:
     return links
 
 
-class Notice:
+class PageNotice:
     """A sentence above a page, hidden while it is empty.
 
     For example, it says why the address cannot be used.

@@ -15,10 +15,10 @@ not over are stored beside the ledger, so a member that was stopped resumes them
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -30,19 +30,33 @@ from tacit.arguments import plain
 from tacit.errors import CapExceeded, FileError, InputError, LedgerError, SessionOver, TacitError
 from tacit.files import private_directory, read_private, write_whole
 from tacit.protocol.canonical import UNREADABLE
-from tacit.protocol.effects import MeanPublished, Notice, SlotMissed, Spoken
 from tacit.protocol.exact_loss import up
+from tacit.protocol.notices import MeanPublished, Notice, SlotMissed, Spoken
 from tacit.protocol.session import Session
+from tacit.protocol.standing import Standing
 from tacit.runtime.agent import Agent, AgentResult
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.fleet.channel import SessionChannel
+from tacit.runtime.fleet.follower_notices import (
+    CertificateInstalled,
+    HubLost,
+    HubReached,
+    OfferAccepted,
+    OfferRefused,
+    OfferUnsigned,
+    ParticipationFailed,
+    ParticipationOver,
+    ReadingFailed,
+    SessionJoined,
+    SlotCounted,
+    SlotUnsent,
+    State,
+)
 from tacit.runtime.fleet.hub_connection import CLOCKS_DIFFER, HubConnection
-from tacit.runtime.fleet.log import FleetLog, SeldomLog, say_nothing, unfailing
 from tacit.runtime.fleet.messages import (
     AGENT,
     KEEPER,
     LIST_BYTES,
-    REFUSALS,
     AnyMessage,
     LedgerMark,
     OfferReply,
@@ -63,7 +77,10 @@ from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.ledger.rollback_guard import Position
 from tacit.runtime.limits import leave_no_core
 from tacit.runtime.participant import loaded, number_of
+from tacit.runtime.process_notices import Trouble
 from tacit.runtime.series import SeriesMember, series_meaning
+from tacit.runtime.status.status import begun
+from tacit.runtime.telling import Tell, Teller, say_nothing
 from tacit.runtime.transport.connection_diagnosis import clock_difference
 from tacit.runtime.workers import in_worker
 from tacit.theory.series import written
@@ -114,20 +131,6 @@ class FleetMean:
 
 
 @final
-@dataclass
-class Tally:
-    """Counts since the start, for the status page; nothing private."""
-
-    joined: int = 0
-    finished: int = 0
-    stopped: int = 0
-    rounds: int = 0
-    refused: Counter[str] = field(default_factory=Counter)
-    slots: Counter[str] = field(default_factory=Counter)
-    unread: int = 0
-
-
-@final
 class FleetAgent:
     """Follows a hub inside ``async with``; iterate over it for the means.
 
@@ -139,7 +142,8 @@ class FleetAgent:
         Returns the value when a session or a slot of a series begins, in place of a source in the policy's
         file. It may be a coroutine function; one that is not runs on a thread of its own.
     tell : callable, optional
-        Called with each event: a word, a sentence, and facts. Nothing private is among them.
+        Called with each notice (`tacit.protocol.notices.Notice`), and with how often its like happened today,
+        or 0. Nothing private is in a notice.
     """
 
     def __init__(
@@ -147,22 +151,23 @@ class FleetAgent:
         policy: Policy | Path | str,
         *,
         value: Callable[[], Any] | None = None,
-        tell: FleetLog = say_nothing,
+        tell: Tell = say_nothing,
         clock: Clock | None = None,
     ) -> None:
         if isinstance(policy, Policy) and value is not None:
             raise InputError("a value's function goes with the path of a policy: read_policy(path, value).")
         self.policy = policy if isinstance(policy, Policy) else read_policy(policy, value)
         leave_no_core()
-        tell = unfailing(tell)
-        self._tell, self._clock = tell, clock or SystemClock()
+        self._clock = clock or SystemClock()
+        self.tell = Teller(tell, self._clock.wall)
+        """Takes the follower's notices, and has what they counted."""
         self.identity = loaded(self.policy.keys)
         if (found := self.identity.authority.key_fingerprint) != self.policy.authority:
             raise FileError(
                 f"{self.policy.keys} trusts an authority whose key has the fingerprint {found}, and the "
                 f"policy says {self.policy.authority}: find out why."
             )
-        self.tally, self.readiness = Tally(), Readiness()
+        self.readiness = Readiness()
         source = self.policy.source
         self._source = None if source is None else WatchedSource(source, self.readiness)
         self.connection = HubConnection(
@@ -171,7 +176,7 @@ class FleetAgent:
             self.policy.role,
             said=self._hear,
             here=self._here,
-            trouble=lambda why: tell("trouble", why, member=self.identity.name),
+            trouble=self._trouble,
             position=lambda: None if self._ledger is None else self._ledger.position,
             now=self._clock.wall,
         )
@@ -182,7 +187,8 @@ class FleetAgent:
         self._failed: Exception | None = None
         self._heard: deque[tuple[SessionOffer | RevocationNews, bytes]] = deque()
         self._hearing = asyncio.Event()
-        self._tell_seldom = SeldomLog(tell, len(REFUSALS) + 1, self._clock.wall)
+        self.standings: dict[bytes, Standing] = {}
+        """How the sessions under way stand, by their ids."""
         self._asked = False
         """Whether a certificate was asked for and has not come yet."""
         self._tasks: list[asyncio.Future[None]] = []
@@ -304,8 +310,10 @@ class FleetAgent:
     # ---- what the hub says ----------------------------------------------------------------------------
 
     def _here(self, here: bool) -> None:
-        text = "connected to the hub" if here else "the connection to the hub is lost"
-        self._tell("connected" if here else "disconnected", text, member=self.name)
+        self.tell(HubReached(self.name) if here else HubLost(self.name))
+
+    def _trouble(self, why: str) -> None:
+        self.tell(Trouble(why, self.name))
 
     def _hear(self, message: AnyMessage) -> None:
         match message:
@@ -358,8 +366,7 @@ class FleetAgent:
         try:
             session = await in_worker(lambda: offered_session(offer, hub_key))
         except InputError as error:
-            facts = {"member": self.name, "why": "signature"}
-            self._tell_seldom("signature", "refused", str(error), **facts)
+            self.tell(OfferUnsigned(self.name, str(error)))
             return
         if session.id in self._sessions:
             self._reply(session, "")  # offered again after a connection was lost
@@ -434,14 +441,12 @@ class FleetAgent:
 
         The sentence may contain the cap and what was spent, which are the owner's.
         """
-        self.tally.refused[why] += 1
         ahead = self.connection.clock_ahead
         if why in ("clock", "expired", "long") and ahead is not None and abs(ahead) >= CLOCKS_DIFFER:
             sentence = f"{sentence}; {clock_difference(ahead)}"
         self.readiness.refused(why, sentence)
         self._reply(session, why)
-        facts = {"member": self.name, "session": session.name, "why": why}
-        self._tell_seldom(why, "refused", f"{session.name} is not joined: {sentence}", **facts)
+        self.tell(OfferRefused(self.name, session.name, why, sentence))
 
     # ---- sessions -------------------------------------------------------------------------------------
 
@@ -466,6 +471,7 @@ class FleetAgent:
             self._begin(session, fresh=False)
 
     def _begin(self, session: Session, *, fresh: bool) -> None:
+        self.standings[session.id] = begun(session)
         task = self._sessions[session.id] = asyncio.ensure_future(self._take_part(session, fresh))
         task.add_done_callback(self._ended)
 
@@ -483,10 +489,10 @@ class FleetAgent:
             raise  # nothing may be sent any more
         except TacitError as error:
             over = self.ledger.is_over(session.id) or self._clock.wall() >= session.expires
-            facts = {"member": self.name, "session": session.name}
-            self._tell("failed", f"{session.name} failed: {error}", **facts)
+            self.tell(ParticipationFailed(self.name, session.name, str(error)))
         finally:
             self._sessions.pop(session.id, None)
+            self.standings.pop(session.id, None)
             # The ledger has recorded the end by now. After a crash before this line the next start finds the
             # file, sees by the ledger that the session is over, and removes it then. A member that is being
             # stopped (cancelled) leaves the file, to resume from it.
@@ -514,7 +520,7 @@ class FleetAgent:
         return True
 
     def _accept(self, session: Session) -> None:
-        self.tally.joined += 1
+        self.tell(OfferAccepted(session.name))
         self.readiness.worked()
         self._reply(session, "")
 
@@ -528,6 +534,7 @@ class FleetAgent:
             "trust": self.policy.trust,
             "transport": SessionChannel(session, number_of(session, self.identity), self.connection),
             "clock": self._clock,
+            "watch": partial(self._show, session),
         }
 
     async def _join(self, session: Session, fresh: bool) -> bool:
@@ -543,7 +550,7 @@ class FleetAgent:
             self._accept(session)
         async with Agent(session, value, **self._mine(session)) as member:
             del value  # the machine has the only copy
-            self._tell("joined", f"{session.name} is joined", member=self.name, session=session.name)
+            self.tell(SessionJoined(self.name, session.name, self.policy.role))
             result = await member.result()
         self._note(session, result)
         return True
@@ -566,12 +573,11 @@ class FleetAgent:
             session,
             self._source,
             accepts=self.policy.accepts,
-            watch=lambda notice: self._note_slot(member, notice),
-            unread=lambda count, why: self._note_unread(session, count, why),
-            **self._mine(session),
+            unread=lambda _, why: self.tell(ReadingFailed(self.name, session.name, why)),
+            **self._mine(session) | {"watch": lambda notice: self._note_slot(member, notice)},
         )
         async with member:
-            self._tell("joined", f"{session.name} is joined", member=self.name, session=session.name)
+            self.tell(SessionJoined(self.name, session.name, self.policy.role))
             result = await member.result()
         costs = {"loss": result.loss, "spent": result.spent, "cap": result.cap}
         self._over(session, result.finished, result.slots, **costs)
@@ -583,10 +589,15 @@ class FleetAgent:
         told = self.ledger.is_over(session.id)  # then it only repeats what it has answered
         channel = SessionChannel(session, keeper_number(session, self.identity), self.connection)
         async with Keeper(
-            session, ledger=self.ledger, identity=self.identity, transport=channel, clock=self._clock
+            session,
+            ledger=self.ledger,
+            identity=self.identity,
+            transport=channel,
+            clock=self._clock,
+            watch=partial(self._show, session),
         ) as member:
             if not told:
-                self._tell("joined", f"{session.name} is kept", member=self.name, session=session.name)
+                self.tell(SessionJoined(self.name, session.name, self.policy.role))
             result = await member.result()
         if not told:
             self._over(session, result.finished, result.opened)
@@ -605,40 +616,32 @@ class FleetAgent:
 
     def _note_slot(self, member: SeriesMember, notice: Notice) -> None:
         """Count slots, queue their means for an iterator, and report trouble."""
-        session, slots = member.session, self.tally.slots
+        session = member.session
+        self._show(session, notice)
         match notice:
             case Spoken():
-                slots["sent"] += 1
+                self.tell(SlotCounted("sent"))
             case SlotMissed(slot=slot, unread=unread):
-                slots["unsent"] += 1
+                self.tell(SlotCounted("unsent"))
                 if not unread:  # `_note_unread` says why there is no reading
-                    why = f"no message for slot {slot}: a keeper's key is missing"
-                    self._tell_sometimes(slots["unsent"], session, why)
+                    self.tell(SlotUnsent(self.name, session.name, slot))
             case MeanPublished(mean=None):
-                slots["lost"] += 1
+                self.tell(SlotCounted("lost"))
             case MeanPublished(slot=slot, mean=float(mean), count=used):
-                slots["published"] += 1
+                self.tell(SlotCounted("published"))
                 balance, loss = self.ledger.balance(self.policy.label), member.machine.private.spent_here
                 facts = (session.n, loss, balance.spent, balance.cap, slot, used)
                 noise = (notice.deviation, notice.incomplete_before)
                 self._means.append(FleetMean(session.name, session.clamp(mean), slot + 1, *facts, *noise))
                 self._news.set()
 
-    def _note_unread(self, session: Session, count: int, why: str) -> None:
-        self.tally.unread += 1
-        self._tell_sometimes(count, session, why)
+    def _show(self, session: Session, notice: Notice) -> None:
+        if (standing := self.standings.get(session.id)) is not None:
+            notice.show(standing, session)
 
-    def _tell_sometimes(self, count: int, session: Session, why: str) -> None:
-        """Report what may happen in every slot only at powers of two."""
-        if count & (count - 1) == 0:
-            facts = {"member": self.name, "session": session.name, "times": count}
-            self._tell("trouble", f"{session.name}: {why} (times: {count})", **facts)
-
-    def _over(self, session: Session, finished: bool, rounds: int, **facts: Any) -> None:
-        state = "finished" if finished else "stopped"
-        self.tally.rounds += rounds
-        setattr(self.tally, state, getattr(self.tally, state) + 1)
-        self._tell(state, f"{session.name} is over: {state}", member=self.name, session=session.name, **facts)
+    def _over(self, session: Session, finished: bool, rounds: int, **costs: float) -> None:
+        state: State = "finished" if finished else "stopped"
+        self.tell(ParticipationOver(self.name, session.name, state, rounds, **costs))
 
     async def _keep_ledger_small(self) -> None:
         """Drop finished, expired sessions from the ledger, and keep their losses."""
@@ -660,7 +663,7 @@ class FleetAgent:
                 await self._source.check(self.policy.components)
             except SourceFailed as error:
                 if known != str(error):
-                    self._tell("trouble", f"the value cannot be read: {error}", member=self.name)
+                    self._trouble(f"the value cannot be read: {error}")
             while True:
                 await self._clock.sleep(_LOOK)
                 if self.readiness.failing(SOURCE):
@@ -680,7 +683,7 @@ class FleetAgent:
             request = renew_agent(self.identity.directory)
             self._asked = self.connection.send(RenewalRequest(request.read_bytes()))
         except (TacitError, OSError) as error:
-            self._tell("trouble", f"no certificate can be asked for: {error}", member=self.name)
+            self._trouble(f"no certificate can be asked for: {error}")
 
     def _install(self, answer: RenewalAnswer) -> None:
         if not self._asked:
@@ -691,9 +694,7 @@ class FleetAgent:
                 raise InputError(f"the hub gives no new certificate: {answer.why}")
             self.identity = self.connection.identity = install(answer.bundle, self.identity.directory)
         except TacitError as error:
-            self._tell("trouble", str(error), member=self.name)
+            self._trouble(str(error))
             return
-        self._tell(
-            "renewed", f"the certificate is valid until {self.identity.expires:%Y-%m-%d}", member=self.name
-        )
+        self.tell(CertificateInstalled(self.name, f"{self.identity.expires:%Y-%m-%d}"))
         self.connection.reconnect()

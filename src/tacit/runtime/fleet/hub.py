@@ -16,38 +16,60 @@ import os
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, Literal, cast, final
 
 import msgspec
 
 from tacit.arguments import plain
 from tacit.errors import FileError, InputError, LedgerError, TacitError, Useless
 from tacit.files import PRIVATE, read_public, require_room
-from tacit.protocol.effects import MeanPublished, Notice
+from tacit.protocol.notices import MeanPublished, Notice
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import Session
+from tacit.protocol.standing import Standing
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.coordinator import Coordinator, CoordinatorResult
 from tacit.runtime.fleet.channel import SessionChannel
 from tacit.runtime.fleet.enrolment import Enrolment
 from tacit.runtime.fleet.gateway import FleetMember, Gateway, member_number
 from tacit.runtime.fleet.hub_directory import AUTHORITY, KEYS, LEDGER, LOCK, certify
-from tacit.runtime.fleet.log import FleetLog, SeldomLog, say_nothing, unfailing
+from tacit.runtime.fleet.hub_notices import (
+    CertificateRenewed,
+    Drained,
+    EnrolmentRefused,
+    Listening,
+    MemberConnected,
+    MemberEnrolled,
+    MemberLeft,
+    OfferDeclined,
+    OwnCertificateRenewed,
+    RenewalRefused,
+    RevocationsTaken,
+    SessionBegun,
+    SessionEnded,
+    SessionFailed,
+    SessionStarted,
+    SlotOver,
+    StoreTrouble,
+    TaskFailed,
+    Writable,
+)
 from tacit.runtime.fleet.marks import MarkStore
 from tacit.runtime.fleet.messages import (
     AGENT,
     KEEPER,
     LIST_BYTES,
-    REFUSALS,
     AnyMessage,
     ChannelClosed,
     ChannelOpen,
     EnrolmentAnswer,
     EnrolmentRequest,
     OfferReply,
+    Refusal,
     RenewalAnswer,
     RenewalRequest,
     RevocationNews,
+    refusal_word,
     signed_offer,
 )
 from tacit.runtime.fleet.orders import SessionOrder, depends_on_size, designed, instance, radius_for
@@ -63,7 +85,9 @@ from tacit.runtime.identity.identity import (
 from tacit.runtime.identity.register import REVOKED
 from tacit.runtime.ledger import key_guard
 from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.transport.listener import source
+from tacit.runtime.process_notices import Trouble
+from tacit.runtime.status.status import begun
+from tacit.runtime.telling import Tell, Teller, say_nothing
 from tacit.runtime.workers import in_worker
 from tacit.theory.advice import require_useful
 
@@ -82,7 +106,6 @@ _FORGET, _MOST_SESSIONS = 30 * 86_400.0, 100_000  # maximum age in seconds and n
 _MOST_ANSWERS = 8  # times that a member can change its answer to an offer
 _REVIVAL_COST = 10.0  # messages that count as much: a coordinator reads a session from the ledger
 _RENEWAL_COST = 250.0  # the register is read and written for it
-_MOST_STRANGERS, _MOST_MEMBERS = 100, 100_000  # whose events are counted apart in the log
 
 
 @final
@@ -99,6 +122,14 @@ class _Running:
         self.progress: SeriesProgress | None = None
         self.work: asyncio.Future[None] | None = None
         self.since = time.monotonic()
+        self.standing = begun(session)
+
+    def shown(self) -> Standing:
+        """Return how the session stands. It runs until its result is stored."""
+        if self.progress is not None:
+            self.progress.show(self.standing)
+        self.standing.phase = "running"
+        return self.standing
 
     @property
     def unwilling(self) -> dict[str, str]:
@@ -115,7 +146,7 @@ class Hub:
     home : Path
         What `new_hub` made.
     tell : callable
-        Called with each event.
+        Called with each notice, and how often its like happened today.
     transcripts : Path, optional
         A directory where the coordinator's transcript of each session is kept, for `tacit verify`.
     listen : str, optional
@@ -126,16 +157,15 @@ class Hub:
         self,
         home: Path,
         *,
-        tell: FleetLog = say_nothing,
+        tell: Tell = say_nothing,
         transcripts: Path | None = None,
         listen: str | None = None,
         clock: Clock | None = None,
     ) -> None:
-        tell = unfailing(tell)
-        self.home, self._tell, self._transcripts = home, tell, transcripts
+        self.home, self._transcripts = home, transcripts
         self._clock = clock or SystemClock()
-        self._tell_of_member = SeldomLog(tell, _MOST_MEMBERS, self._clock.wall)
-        self._tell_of_stranger = SeldomLog(tell, _MOST_STRANGERS, self._clock.wall)
+        self.tell = Teller(tell, self._clock.wall)
+        """Takes the hub's notices, and has what they counted."""
         self.store, self._marks = HubStore(home), MarkStore(home)
         self._identity = Identity.load(home / KEYS)
         self._enrolment = Enrolment(home / AUTHORITY, self.store)
@@ -145,7 +175,7 @@ class Hub:
             listen=[listen or self.store.setting("listen")],
             authority=lambda: read_public(home / AUTHORITY / TRUSTED),
             marks=self._marks,
-            trouble=lambda why: tell("trouble", why),
+            trouble=lambda why: self.tell(Trouble(why)),
         )
         self._ledger: Ledger | None = None
         self._running: dict[bytes, _Running] = {}
@@ -162,16 +192,11 @@ class Hub:
         self._failed: LedgerError | None = None
         self.unwritable: str | None = None
         """Why the hub cannot write, so no session begins; None if it can."""
-        self.refusals: Counter[str] = Counter()
-        self.enrolled = 0
-        self.started = 0
         self.queue, self.lag, self.bytes = 0, 0.0, 0
         """Sessions that are due and not begun; the loop's longest delay lately; bytes of store and ledger."""
         self.participation: float | None = None
         self.seconds: float | None = None
         """Of the last session that ended: the share of its agents that took part, and how long it took."""
-        self.rounds = 0
-        """Rounds of sessions that came to their end since the start."""
 
     @property
     def state(self) -> str:
@@ -182,10 +207,9 @@ class Hub:
         """Return the sessions under way."""
         return [one.session for one in self._running.values() if not one.revived]
 
-    def series(self) -> dict[str, dict[str, Any]]:
-        """Return how each series under way stands, by its name."""
-        found = self._running.values()
-        return {one.session.name: one.progress.facts() for one in found if one.progress is not None}
+    def standings(self) -> dict[str, Standing]:
+        """Return how the sessions under way stand, by their ids."""
+        return {id_.hex(): one.shown() for id_, one in self._running.items() if not one.revived}
 
     async def run(self) -> None:
         """Serve until drained."""
@@ -207,7 +231,7 @@ class Hub:
             # Members may connect before their sessions are resumed below. `came` offers them what runs by
             # then, and `_coordinate` offers the rest to all who are connected.
             await self.gateway.open()
-            self._tell("listening", f"the hub listens at {self.store.setting('address')}")
+            self.tell(Listening(self.store.setting("address")))
             watching = asyncio.ensure_future(self._watch_disk())
             for row in self.store.running_sessions():
                 self._start(Session.decode(row["data"]), row["task"])
@@ -239,7 +263,7 @@ class Hub:
             await asyncio.sleep(_LOOK)
             # Fades within ten seconds or so: a scrape must not miss it.
             self.lag = max(time.monotonic() - asleep - _LOOK, 0.98 * self.lag)
-        self._tell("drained", "no session is under way, and none will begin: the hub stops")
+        self.tell(Drained())
 
     async def _stop(self) -> None:
         # Cancelled sessions stay "running" in the store, so the next start resumes them. Order: coordinators
@@ -267,7 +291,7 @@ class Hub:
         try:
             self.store.note(self._seen, self._unwilling, progress, left)
         except FileError as error:
-            self._tell_of_member("", "trouble", str(error))  # it is for people, so sessions go on
+            self.tell(StoreTrouble(str(error)))  # it is for people, so sessions go on
         self._seen, self._unwilling, self._left = {}, {}, set()
 
     # ---- beginning sessions ---------------------------------------------------------------------------
@@ -320,7 +344,7 @@ class Hub:
         self.store.start_session(
             name, session.id, title, session.encode(), session.expires, next_run=next_run, last=last
         )
-        self.started += 1
+        self.tell(SessionStarted(title))
         self._start(session, name)
 
     def _who(self, task: str, order: SessionOrder) -> tuple[list[Member], list[Member], str | None]:
@@ -351,7 +375,7 @@ class Hub:
 
     def _give_up(self, task: str, why: str) -> None:
         self.store.set_task(task, state="failed", note=why)
-        self._tell("failed", f"{task} was not begun: {why}", task=task)
+        self.tell(TaskFailed(task, why))
 
     async def _design(
         self, task: str, size: int | None, order: SessionOrder, agents: list[Member], keepers: list[Member]
@@ -361,7 +385,7 @@ class Hub:
             self._designs[task, size] = await in_worker(lambda: designed(order, agents, keepers, hub))
         except TacitError as error:
             self.store.set_task(task, state="failed", note=str(error))
-            self._tell("failed", f"{task} cannot be run: {error}", task=task)
+            self.tell(TaskFailed(task, str(error)))
         finally:
             self._designing.discard(task)
 
@@ -383,7 +407,7 @@ class Hub:
             if which == task and skip[0] > 0:
                 skip[0] -= 1
 
-    def _refused(self, running: _Running, name: str, why: str) -> None:
+    def _refused(self, running: _Running, name: str, why: Refusal) -> None:
         """Leave an agent that refused out of the task's next sessions.
 
         In each of them the others would wait for it until a deadline. Each further refusal doubles the number
@@ -393,15 +417,13 @@ class Hub:
         skip = self._skips.setdefault((running.task, name), [0, 1])
         skip[0] = skip[1]
         skip[1] = min(2 * skip[1], _MOST_SKIPPED)
-        self.refusals[why] += 1
         session, unwilling = running.session, running.unwilling
         left = sum(member.name not in unwilling for member in session.roster)
         kept = all(keeper.name not in unwilling for keeper in session.keepers)
         if running.coordinator is not None and (left < session.least_start or not kept):
             running.coordinator.halt()  # it could never begin, and its members would wait for the deadline
         self._unwilling[name] = why
-        facts = {"session": session.name, "member": name, "why": why}
-        self._tell_of_member(name, "refused", f"{name} does not take part in {session.name}: {why}", **facts)
+        self.tell(OfferDeclined(session.name, name, why))
 
     # ---- conducting sessions --------------------------------------------------------------------------
 
@@ -430,7 +452,7 @@ class Hub:
             why = str(error) if isinstance(error, TacitError) else f"a bug here ({type(error).__name__})"
             if not running.revived:
                 await self._store_end(session, "failed", {"why": why})
-            self._tell("failed", f"{session.name} failed: {why}", session=session.name)
+            self.tell(SessionFailed(session.name, why))
         finally:
             self._running.pop(session.id, None)
 
@@ -451,7 +473,7 @@ class Hub:
                 transport=SessionChannel(session, COORDINATOR, self.gateway),
                 takers=takers,
                 clock=self._clock,
-                watch=lambda notice: self._watch(session, notice),
+                watch=lambda notice: self._watch(running, notice),
             ) as made:
                 # The coordinator is there before the offers leave. A member that answers at once finds its
                 # session in `_running`; its channel is joined when the coordinator has opened its own.
@@ -460,19 +482,19 @@ class Hub:
                     running.offer = signed_offer(session, self._identity)
                     for member in tuple(self.gateway.members.values()):
                         self._offer(member, running)
-                    self._tell("begun", f"{session.name} has begun", session=session.name, agents=session.n)
+                    self.tell(SessionBegun(session.name, session.n))
                 return await made.result()
         finally:
             if writer is not None:
                 writer.close()
 
-    def _watch(self, session: Session, notice: Notice) -> None:
-        """Tell of the slots of a series as they come."""
+    def _watch(self, running: _Running, notice: Notice) -> None:
+        """Show how a session stands, and tell of the slots of a series."""
+        session = running.session
+        notice.show(running.standing, session)
         if isinstance(notice, MeanPublished):
             mean = None if notice.mean is None else session.clamp(notice.mean)
-            facts = {"session": session.name, "slot": notice.slot, "mean": mean, "messages": notice.count}
-            lost = "is lost" if mean is None else "is over"
-            self._tell("slot", f"{session.name}: slot {notice.slot} {lost}", **facts)
+            self.tell(SlotOver(session.name, notice.slot, mean, notice.count))
 
     def _transcript(self, session: Session) -> Any:
         if self._transcripts is None:
@@ -489,12 +511,11 @@ class Hub:
         ledger. It resumes it, and stores the result then.
         """
         session = running.session
-        self.rounds += result.rounds
         self.seconds = time.monotonic() - running.since
         if result.used and running.progress is None:
             self.participation = min(map(len, result.used)) / session.n
         if running.progress is not None:
-            await self._end(session, result.finished, running.progress.facts())
+            await self._end(session, result, running.progress.facts())
             return
         used = [len(names) for names in result.used]
         mean = None if result.feedback is None else session.clamp(result.feedback)
@@ -510,13 +531,13 @@ class Hub:
         if used:
             facts["radius"] = await self._radius(running, min(used))
             facts["low"], facts["high"] = float(session.lattice.low), float(session.lattice.high)
-        await self._end(session, result.finished, facts)
+        await self._end(session, result, facts)
 
-    async def _end(self, session: Session, finished: bool, facts: dict[str, Any]) -> None:
-        state = "finished" if finished else "stopped"
+    async def _end(self, session: Session, result: CoordinatorResult, facts: dict[str, Any]) -> None:
+        state: Literal["finished", "stopped"] = "finished" if result.finished else "stopped"
         self._write_down()  # whoever sees the result sees the refusals, too
         await self._store_end(session, state, facts)
-        self._tell(state, f"{session.name} is over: {state}", session=session.name, **facts)
+        self.tell(SessionEnded(session.name, state, result.rounds, facts))
 
     async def _store_end(self, session: Session, state: str, facts: dict[str, Any]) -> None:
         """Store how a session ended, as soon as the disk takes it.
@@ -527,7 +548,7 @@ class Hub:
             try:
                 self.store.end_session(session.id, state, facts)
             except FileError as error:
-                self._tell_of_member("", "trouble", str(error))
+                self.tell(StoreTrouble(str(error)))
                 await asyncio.sleep(_STORE_AGAIN)
             else:
                 return
@@ -550,15 +571,12 @@ class Hub:
         try:  # on another thread: it signs, and waits for the disk and for the register's lock
             made, data = await in_worker(lambda: self._enrolment.grant(asked, self._clock.wall()))
         except InputError as error:
-            why, facts = f"an invitation was refused: {error}", {"address": address}
-            facts["invitation"] = plain(asked.number[:12])
-            self._tell_of_stranger(source(address), "enrolment-refused", why, **facts)
+            self.tell(EnrolmentRefused(address, plain(asked.number[:12]), str(error)))
             # A stranger is not told about this machine's files.
             told = "the hub cannot write: try again later." if isinstance(error, FileError) else str(error)
             return EnrolmentAnswer(why=told)
         assert made.subject is not None
-        self.enrolled += 1
-        self._tell("enrolled", f"{made.name} is enrolled with the key {made.subject.key}", member=made.name)
+        self.tell(MemberEnrolled(made.name, made.subject.key))
         return EnrolmentAnswer(data)
 
     def came(self, member: FleetMember) -> None:
@@ -567,7 +585,7 @@ class Hub:
         name, role, expires = member.name, member.role, member.certificate.expires.timestamp()
         key = member.certificate.subject.key
         self._seen[name] = SeenMember(key, role, self._clock.wall(), expires, member.link.version)
-        self._tell_of_member(name, "connected", f"{name} has connected", member=name, role=role)
+        self.tell(MemberConnected(name, role))
         if self._news is not None:
             member.send(self._news)
         for running in self._running.values():
@@ -575,9 +593,8 @@ class Hub:
 
     def left(self, member: FleetMember) -> None:
         """Note that a member is gone."""
-        name = member.name
-        self._left.add(name)
-        self._tell_of_member(name, "disconnected", f"{name} is not connected any more", member=name)
+        self._left.add(member.name)
+        self.tell(MemberLeft(member.name))
 
     def said(self, member: FleetMember, message: AnyMessage) -> None:
         """Handle a message of a member."""
@@ -597,7 +614,7 @@ class Hub:
         if running is None or member_number(running.session, member.name, member.public_key) is None:
             return
         # The word is the member's. It becomes a label of a metric and is shown to the operator.
-        why = "" if reply.joins else reply.why if reply.why in REFUSALS else "other"
+        why: Refusal | Literal[""] = "" if reply.joins else refusal_word(reply.why)
         name = member.name
         if running.answers.get(name) == why or running.changes[name] >= _MOST_ANSWERS:
             return  # anything below may be logged and written, so no member can cause it without end
@@ -633,12 +650,10 @@ class Hub:
             data = await in_worker(lambda: self._enrolment.renew(member.certificate, request))
         except InputError as error:
             member.send(RenewalAnswer(why=str(error)))
-            why = f"{member.name} gets no new certificate: {error}"
-            self._tell_of_member(member.name, "renewal-refused", why, member=member.name)
+            self.tell(RenewalRefused(member.name, str(error)))
         else:
             member.send(RenewalAnswer(data))
-            what = f"{member.name} has a new certificate"
-            self._tell_of_member(member.name, "renewed", what, member=member.name)
+            self.tell(CertificateRenewed(member.name))
 
     # ---- keeping house --------------------------------------------------------------------------------
 
@@ -649,11 +664,11 @@ class Hub:
         if authority.certificate.renewal_due():
             life = (authority.certificate.expires - authority.certificate.begins).total_seconds() / 86_400
             authority = renew_authority(self.home / AUTHORITY, days=life)
-            self._tell("renewed", "the authority has a new certificate, with the same key")
+            self.tell(OwnCertificateRenewed("authority"))
         if mine.renewal_due():
             certify(self.home, authority, renew_agent(self.home / KEYS))
             self._identity = self.gateway.identity = Identity.load(self.home / KEYS)
-            self._tell("renewed", "the hub has a new certificate")
+            self.tell(OwnCertificateRenewed("hub"))
         self.store.forget(self._clock.wall(), _FORGET, _MOST_SESSIONS)
         for name in {name for name, _ in self._designs} - {row["name"] for row in self.store.due_tasks()}:
             self._forget_task(name)
@@ -666,8 +681,7 @@ class Hub:
         while True:
             before, self.unwritable = self.unwritable, await in_worker(self._why_unwritable)
             if self.unwritable != before:
-                text = self.unwritable or "the hub can write again"
-                self._tell("trouble" if self.unwritable else "writable", text)
+                self.tell(Trouble(self.unwritable) if self.unwritable else Writable())
             await asyncio.sleep(_TEST_DISK)
 
     def _why_unwritable(self) -> str | None:
@@ -718,12 +732,12 @@ class Hub:
         except FileNotFoundError:
             return
         except TacitError as error:
-            self._tell("trouble", str(error))
+            self.tell(Trouble(str(error)))
             return
-        self._tell("revoked", f"list {found.number} of revoked certificates counts from now on")
+        self.tell(RevocationsTaken(found.number))
         self._news = RevocationNews(data) if len(data) <= LIST_BYTES else None
         if self._news is None:
-            self._tell("trouble", f"list {found.number} has {len(data)} bytes, too many to send to members")
+            self.tell(Trouble(f"list {found.number} has {len(data)} bytes, too many to send to members"))
             return
         for member in tuple(self.gateway.members.values()):
             member.send(self._news)

@@ -7,7 +7,7 @@ the mark of the sender's ledger before the id (`marks`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
 
 import msgspec
 
@@ -40,6 +40,11 @@ Refusal: TypeAlias = Literal[
 ]  # fmt: skip
 """Why a member does not take part. They become labels of metrics, so a hub counts others as "other"."""
 REFUSALS: frozenset[str] = frozenset(get_args(Refusal))
+
+
+def refusal_word(said: str) -> Refusal:
+    """Return the word that a member gave, or "other" if there is no such word."""
+    return cast("Refusal", said) if said in REFUSALS else "other"
 
 
 class FleetMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="is"):

@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, final
 
 from tacit.protocol.codec import Codec
-from tacit.protocol.effects import MeanPublished
+from tacit.protocol.notices import MeanPublished
 from tacit.protocol.records import Closed, Record
+from tacit.protocol.standing import Loss, Standing
 from tacit.runtime.session.series import explain_series
 from tacit.runtime.transcript import own_frame
+from tacit.theory.advice import absences
 from tacit.theory.series import written
 
 if TYPE_CHECKING:
@@ -33,7 +35,13 @@ class SeriesProgress:
         self._written = store.slots_written(session.id)
         self._answers: dict[str, str] = {}
         last = store.last_mean(session.id)
-        nothing = {"slot": None, "mean": None, "used": 0, "deviation": None, "incomplete_before": 0}
+        nothing: dict[str, Any] = {
+            "slot": None,
+            "mean": None,
+            "used": 0,
+            "deviation": None,
+            "incomplete_before": 0,
+        }
         self._last = nothing if last is None else nothing | dict(last)
         self._lost = 0
         self._deviation = explain_series(session).deviation
@@ -64,6 +72,19 @@ class SeriesProgress:
         row = (slot, mean, len(used), self._members.bit_count())
         self._store.publish_mean(self._session.id, row, self.facts())
         self._written = slot + 1
+
+    def show(self, now: Standing) -> None:
+        """Show what the records say, also of slots before a restart."""
+        last, session = self._last, self._session
+        now.round, now.lost, now.incomplete = (
+            self._decoder.slot,
+            self._lost,
+            self._decoder.incomplete(session.n),
+        )
+        now.loss = Loss(planned=self._series.loss)
+        if last["mean"] is not None:
+            now.used, now.feedback, now.deviation = last["used"], [last["mean"]], last["deviation"]
+            now.absences = absences(last["used"], session.n, last["incomplete_before"]) or None
 
     def answered(self, name: str, why: str) -> None:
         """Note that a member takes part, or why not in one word."""

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from http.client import OK, HTTPConnection, HTTPException, HTTPSConnection
 from socket import SHUT_RDWR
 from threading import Thread
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import urlsplit
 
-from tacit.errors import InputError
+import msgspec
 
-Kind = Literal["member", "hub", "follower"]
-"""Who shows a status: a member of one session, a hub, or an agent or keeper that follows a hub."""
+from tacit.errors import InputError
+from tacit.runtime.status.document import StatusDocument
+
 _MOST_BYTES = 16 << 20
 _SECONDS = 5.0
-_FIELDS: dict[Kind, set[str]] = {
-    "member": {"session", "member", "round", "rounds", "phase"},
-    "hub": {"hub", "state", "members", "running", "sessions"},
-    "follower": {"hub", "member", "role", "connected", "sessions_running"},
-}
-"""Fields that every status of a kind has."""
 
 
 def status_url(where: str) -> str:
@@ -37,15 +31,17 @@ def status_url(where: str) -> str:
     return url if parts.path not in ("", "/") else f"{parts.scheme}://{parts.netloc}/status"
 
 
-def read_status(url: str, seconds: float = _SECONDS, kinds: tuple[Kind, ...] = ("member",)) -> dict[str, Any]:
-    """Fetch a status of one of these kinds; refuse anything else."""
+def read_status(url: str, seconds: float = _SECONDS) -> StatusDocument:
+    """Fetch a status; refuse anything else."""
     try:
         code, data = _fetched(url, seconds)
         if code != OK:
             raise InputError(
                 f"{url} answered {code}, which is not a status of tacit: check the address (--status)."
             )
-        found = json.loads(data, object_pairs_hook=_plain)
+        found = msgspec.json.decode(data, type=StatusDocument)
+        _require_plain(found.as_dict())
+        return found
     except InputError:
         raise
     except OSError as error:
@@ -54,16 +50,10 @@ def read_status(url: str, seconds: float = _SECONDS, kinds: tuple[Kind, ...] = (
             f"{url} does not answer ({said}): is a hub or member running there with --status?"
         ) from None
     except (ValueError, RecursionError, HTTPException):
-        found = None
-    kind = kind_of(found) if isinstance(found, dict) else None
-    if kind is None:
         raise InputError(
             f"{url} did not answer with a status of tacit: give the port or address that a hub or member "
             "was started with (--status)."
-        )
-    if kind not in kinds:
-        raise InputError(f"{url} shows the status of a {kind}, not of a {' or '.join(kinds)}.")
-    return dict(found)
+        ) from None
 
 
 def _fetched(url: str, seconds: float) -> tuple[int, bytes]:
@@ -101,15 +91,15 @@ def _fetched(url: str, seconds: float) -> tuple[int, bytes]:
     return answers[0]
 
 
-def kind_of(found: dict[str, Any]) -> Kind | None:
-    """Return the kind of a status, or None if this is no status."""
-    return next((kind for kind, fields in _FIELDS.items() if fields <= set(found)), None)
-
-
-def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _require_plain(found: Any) -> None:
     """Refuse text with control characters: a terminal may obey them."""
-    for key, value in pairs:
-        for word in (key, *(value if isinstance(value, list) else [value])):
-            if isinstance(word, str) and not word.isprintable():
-                raise ValueError
-    return dict(pairs)
+    match found:
+        case dict():
+            for key, value in found.items():
+                _require_plain(key)
+                _require_plain(value)
+        case list():
+            for value in found:
+                _require_plain(value)
+        case str() if not found.isprintable():
+            raise ValueError

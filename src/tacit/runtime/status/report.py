@@ -1,15 +1,25 @@
-"""What a running hub or member shows of itself, for people and programs."""
+"""What a running process shows of itself, for people and programs.
+
+`tacit status` prints it, and the studio's page has the same rows.
+"""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from tacit.report import Row, Shown, Summary, near, up
-from tacit.runtime.status.reader import kind_of
+from tacit.protocol.standing import Loss, Standing
+from tacit.report import Grid, Row, Shown, Summary, near, up
+from tacit.runtime.status.document import StatusDocument
+from tacit.runtime.status.metrics import counters
 
 _NAMES = 5  # that are listed; of more only the number is shown
+_MEANS = 4
+_IDLE = 10.0
+_DAY = 86_400.0
 
 
 @final
@@ -17,128 +27,178 @@ _NAMES = 5  # that are listed; of more only the number is shown
 class StatusReport(Shown):
     """A status as `read_status` returned it. Nothing private is in it."""
 
-    found: dict[str, Any]
+    found: StatusDocument
 
     def as_dict(self) -> dict[str, Any]:
         """Return the status as it was served."""
-        return self.found
+        return self.found.as_dict()
 
     def summary(self) -> Summary:
-        """Return the rows of a hub, its follower, or a session's member."""
-        found, now = self.found, time.time()
-        match kind_of(found):
+        """Return the state, everything that is known, and what is wrong."""
+        now = time.time()
+        rows = [Row("state", self.found.state), *self.rows(now)]
+        rows += [Row("trouble", alarm) for alarm in self.alarms(now)]
+        return Summary(self.title, {"": rows})
+
+    @property
+    def title(self) -> str:
+        """Who it is."""
+        found = self.found
+        match found.kind:
             case "hub":
-                return Summary(f"hub at {found['hub']}", {"": _hub_rows(found, now)})
+                return f"hub at {found.hub}"
             case "follower":
-                title = f"{found['member']}, {found['role']} of the hub at {found['hub']}"
-                return Summary(title, {"": _follower_rows(found, now)})
+                return f"{found.name}, {found.role} of the hub at {found.hub}"
             case _:
-                title = f"{found['member']} of session {found['session']}"
-                return Summary(title, {"": _member_rows(found, now)})
+                return f"{found.name} of session {found.sessions[0].name}"
+
+    @property
+    def loss(self) -> Loss:
+        """The loss of a member's or a follower's value, as far as there is one."""
+        found = self.found
+        return (found.sessions[0].loss if found.kind == "member" else found.loss) or Loss()
+
+    @property
+    def connected(self) -> str:
+        """How many members of each role are connected."""
+        roles = sorted(Counter((self.found.connected or {}).values()).items())
+        return ", ".join(f"{n:,} {role}{'s' * (n != 1)}" for role, n in roles) or "nobody"
+
+    def rows(self, now: float) -> list[Row]:
+        """Return everything that is known, but for the state."""
+        found = self.found
+        rows = _session_rows(found.sessions[0]) if found.kind == "member" else self._sessions()
+        if found.connected is not None:
+            names = _few(sorted(found.connected))
+            rows.append(Row("connected", self.connected + (f": {names}" if names else "")))
+        rows += self._counts()
+        if parts := _loss(self.loss):
+            rows.append(Row("loss", parts))
+        for window in found.windows:
+            over = ago(window.seconds).removesuffix(" ago")
+            rows.append(Row(f"loss within {over}", f"{up(window.spent)} spent, {up(window.cap)} cap"))
+        if found.numbers is not None:
+            rows.append(Row("invitations", str(found.numbers.open_invitations), "can still be used"))
+        if found.heard is not None:
+            rows.append(Row("last heard", ago(now - found.heard)))
+        idle = now - (found.updated or now)
+        if idle >= _IDLE and found.state in ("running", "disconnected"):
+            rows.append(Row("last event", ago(idle)))
+        if found.certificate_expires is not None:
+            left = (found.certificate_expires - now) / _DAY
+            rows.append(Row("certificate", f"valid for {left:,.1f} more days" if left > 0 else "has expired"))
+        return rows
+
+    def _sessions(self) -> list[Row]:
+        found = self.found
+        under_way = found.under_way()
+        rows = [Row("under way", _few([one.name for one in under_way]) or "no session")]
+        rows += [Row(f"series {one.name}", _series(one)) for one in under_way if one.series]
+        if found.numbers is not None:
+            rows.append(
+                Row("sessions", _labelled(found.numbers.outcomes) or "none yet", "as far as they are kept")
+            )
+        if last := next((one for one in reversed(found.sessions) if one.feedback), None):
+            rows.append(Row("last mean", f"{_means(last)} ({last.name}, {last.phase})"))
+        return rows
+
+    def _counts(self) -> list[Row]:
+        """Return what notices have counted, with the meanings beside the notices."""
+        rows = []
+        for one in counters(self.found.kind):
+            known = {label: count for label, count in self.found.counts.get(one.name, {}).items() if count}
+            if known:
+                name = one.name.removeprefix("hub_").removeprefix("agent_").replace("_", " ")
+                rows.append(Row(name, _labelled(known), f"{one.meaning}, since the start"))
+        return rows
+
+    def alarms(self, now: float) -> tuple[str, ...]:
+        """Return what is wrong, in sentences."""
+        found = self.found
+        alarms = [] if found.trouble is None else [found.trouble]
+        for one in found.sessions:
+            if one.equivocated:
+                who = _few(one.equivocated)
+                alarms.append(
+                    f"sent two different messages for one round: {who} (`tacit verify` has the proof)"
+                )
+            if one.lost_history:
+                alarms.append("others have more rounds than this ledger: it is not the newest")
+            if one.behind:
+                alarms.append(f"{one.behind} rounds behind the others")
+        expires = found.certificate_expires
+        if expires is not None and expires <= now and "certificate" not in (found.trouble or ""):
+            alarms.append("the certificate has expired")
+        return tuple(alarms)
+
+    def ended(self, now: float, most: int) -> Grid | None:
+        """Return the last sessions of a hub, the newest first."""
+        rows = [
+            (
+                one.name,
+                one.phase,
+                f"{one.round:,}" if one.round else "",
+                "" if one.used is None else f"{one.used} of {one.agents}",
+                _means(one),
+                "" if one.radius is None else f"± {up(one.radius, 3)}",
+                "" if one.ended is None else ago(now - one.ended),
+            )
+            for one in reversed(self.found.sessions[-most:])
+        ]
+        columns = ("session", "state", "rounds", "agents used", "mean", "within", "ended")
+        found = self.found.kind == "hub" and rows
+        return Grid("Last sessions", columns, rows, right=(2, 3, 4, 5, 6)) if found else None
 
 
-def _hub_rows(found: dict[str, Any], now: float) -> list[Row]:
-    roles = list(found["members"].values())
-    outcomes = found.get("outcomes", {})
-    rows = [
-        Row("state", str(found["state"])),
-        Row("connected", f"{roles.count('agent')} agents, {roles.count('keeper')} keepers"),
-        Row("under way", _few(found["running"]) or "no session"),
-        Row("sessions", _counts(outcomes) or "none yet", "as far as they are kept"),
-    ]
-    if found.get("rounds") is not None:
-        rows.append(Row("rounds", f"{found['rounds']:,}", "of sessions that ended since the start"))
-    if found.get("refusals"):
-        rows.append(Row("refusals", _counts(found["refusals"]), "by reason, since the start"))
-    rows.append(Row("invitations", str(found.get("open_invitations", 0)), "can still be used"))
-    rows += _certificate(found, now)
-    if found.get("trouble"):
-        rows.append(Row("trouble", str(found["trouble"])))
-    if last := next((one for one in reversed(found["sessions"]) if one.get("result")), None):
-        mean = last["result"].get("mean")
-        shown = (
-            _few([near(y) for y in (mean if isinstance(mean, list) else [mean])])
-            if mean is not None
-            else "none"
-        )
-        rows.append(Row("last mean", shown, f"of {last['name']}, {last['state']}"))
+def _session_rows(one: Standing) -> list[Row]:
+    rows = [Row("round", f"{one.round} of {one.rounds}")]
+    if one.present is not None:
+        rows.append(Row("present", f"{one.present} of {one.agents}"))
+    if one.used is not None:
+        rows.append(Row("messages used", str(one.used)))
+    rows += [Row(name, _few(who)) for name, who in (("late", one.late), ("quiet", one.quiet)) if who]
+    if one.feedback:
+        rows.append(Row("feedback", _means(one)))
+    if one.deviation is not None:
+        rows.append(Row("noise in it", up(one.deviation), "standard deviation, for the agents used"))
+    if one.absences:
+        rows.append(Row("missing from it", one.absences))
+    if one.weight is not None and one.share is not None:
+        rows.append(Row("weight", f"{near(one.weight)}, fair would be {near(one.share)}", "of the own value"))
     return rows
 
 
-def _follower_rows(found: dict[str, Any], now: float) -> list[Row]:
-    rows = [
-        Row("connected", "yes" if found["connected"] else "no"),
-        Row("under way", f"{found.get('sessions_running', 0)} sessions"),
-        Row(
-            "since the start", ", ".join(f"{found.get(k, 0)} {k}" for k in ("joined", "finished", "stopped"))
-        ),
-    ]
-    if found.get("refused"):
-        rows.append(Row("refused", _counts(found["refused"]), "sessions not joined, by reason"))
-    if found.get("loss"):
-        rows.append(Row("loss", up(found["loss"]["spent"]), f"of the cap of {near(found['loss']['cap'])}"))
-    for window in found.get("windows", []):
-        about = f"of the cap of {near(window['cap'])} for {near(window['seconds'])} s"
-        rows.append(Row("in the window", up(window["spent"]), about))
-    rows += _certificate(found, now)
-    if found.get("trouble"):
-        rows.append(Row("trouble", str(found["trouble"])))
-    return rows
+def _series(one: Standing) -> str:
+    """Say how far a series is, its last mean, and its loss; all public."""
+    mean = f", last mean {_means(one)}" if one.feedback else ""
+    noise = "" if one.deviation is None else f", noise {up(one.deviation, 4)}"
+    noise += f" ({one.absences})" if one.absences else ""
+    cost = "" if one.loss is None or one.loss.planned is None else f"; loss {up(one.loss.planned)} for all"
+    return f"{one.round:,} of {one.rounds:,} slots over, {one.lost:,} lost{mean}{noise}{cost}"
 
 
-def _member_rows(found: dict[str, Any], now: float) -> list[Row]:
-    rows = [Row("phase", str(found["phase"])), Row("round", f"{found['round']} of {found['rounds']}")]
-    rows += _network(found, now)
-    if found.get("present") is not None:
-        rows.append(Row("present", f"{found['present']} of {found.get('agents')}"))
-    if found.get("used") is not None:
-        rows.append(Row("messages used", str(found["used"])))
-    rows += [Row(name, _few(found[name])) for name in ("late", "quiet") if found.get(name)]
-    if found.get("behind"):
-        rows.append(Row("behind", f"{found['behind']} rounds"))
-    if found.get("refused"):
-        rows.append(Row("refused", _counts(found["refused"])))
-    if found.get("equivocations"):
-        rows.append(
-            Row("equivocated", _few(sorted({str(one.get("sender")) for one in found["equivocations"]})))
-        )
-    if found.get("lost_history"):
-        rows.append(Row("history", "others have more rounds than this ledger: it is not the newest"))
-    if found.get("loss"):
-        loss = found["loss"]
-        parts = [f"{up(loss[name])} {name}" for name in ("spent", "planned", "cap") if name in loss]
-        rows.append(Row("loss", ", ".join(parts)))
-    if found.get("feedback") is not None:
-        rows.append(Row("feedback", _few([near(y) for y in found["feedback"]]), found.get("absences") or ""))
-    if found.get("deviation") is not None:
-        rows.append(Row("deviation", up(found["deviation"]), "of the noise in it, for the agents used"))
-    return rows
+def _means(one: Standing) -> str:
+    means = one.feedback or []
+    return ", ".join(map(near, means[:_MEANS])) + (", …" if len(means) > _MEANS else "")
 
 
-def _network(found: dict[str, Any], now: float) -> list[Row]:
-    """Say how the member is connected, if its status does."""
-    rows = []
-    if found.get("connected") is not None:
-        rows.append(Row("connected to", _few(found["connected"]) or "nobody"))
-    if found.get("heard") is not None:
-        rows.append(Row("last heard", f"{max(0.0, now - found['heard']):.0f} s ago"))
-    rows += _certificate(found, now)
-    if found.get("trouble"):
-        rows.append(Row("trouble", str(found["trouble"])))
-    return rows
+def _loss(loss: Loss) -> str:
+    parts = {"spent": loss.spent, "planned": loss.planned, "cap": loss.cap}
+    return ", ".join(f"{up(value)} {name}" for name, value in parts.items() if value is not None)
 
 
-def _certificate(found: dict[str, Any], now: float) -> list[Row]:
-    if found.get("certificate_expires") is None:
-        return []
-    left = found["certificate_expires"] - now
-    return [Row("certificate", f"valid for {left / 86400:.1f} more days" if left > 0 else "has expired")]
+def _labelled(found: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}".strip() for name, count in sorted(found.items()))
 
 
-def _counts(found: dict[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(found.items()))
-
-
-def _few(names: list[str]) -> str:
+def _few(names: Sequence[str]) -> str:
     more = len(names) - _NAMES
-    return ", ".join(map(str, names[:_NAMES])) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def ago(seconds: float) -> str:
+    """Return how long ago something was, in words."""
+    for size, name in ((_DAY, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name} ago"
+    return f"{max(seconds, 0.0):.0f} s ago"

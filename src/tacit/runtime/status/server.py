@@ -12,30 +12,15 @@ import ipaddress
 import ssl
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol, Self, final
+from typing import Self, final
 
 from tacit.errors import ParameterError
+from tacit.runtime.status.document import StatusPages
 
 _MOST_HEAD = 8192
 _SECONDS = 5.0
 _AT_ONCE = 32
 _JSON, _METRICS, _TEXT = "application/json", "text/plain; version=0.0.4; charset=utf-8", "text/plain"
-
-
-class StatusPages(Protocol):
-    """The pages to show: a member's `Status`, or that of a hub or a follower."""
-
-    def json(self) -> bytes:
-        """Return the content of `/status`."""
-        ...
-
-    def metrics(self) -> bytes:
-        """Return the content of `/metrics`."""
-        ...
-
-    def not_ready(self) -> str | None:
-        """Return why the work cannot be done now, or None if it can."""
-        ...
 
 
 def tls_context(certificate: Path, key: Path) -> ssl.SSLContext:

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, final
 
 from tacit.history.file import Content, Line, decoded, same
 from tacit.protocol.codec import Codec, as_numbers, combined, history
-from tacit.protocol.effects import Refused
 from tacit.protocol.masked_sum import is_nonsense, opened_mean, opened_sum
 from tacit.protocol.messages import (
     COORDINATOR,
@@ -34,6 +33,7 @@ from tacit.protocol.messages import (
     SeriesClosing,
     Stop,
 )
+from tacit.protocol.notices import Refused
 from tacit.protocol.session import Session
 from tacit.runtime.transcript import Reading, header, line_of, mean_line
 from tacit.runtime.verification.findings import GAPS, NOTES, WRONG, Finding, refusal_name

@@ -27,8 +27,8 @@ from tacit.mechanism import Distributed
 from tacit.mechanism.lattice import LatticeAgent
 from tacit.noise.accounting import account
 from tacit.protocol.codec import as_array
-from tacit.protocol.effects import MeanPublished
 from tacit.protocol.messages import Kind
+from tacit.protocol.notices import MeanPublished
 from tacit.protocol.session import Session
 from tacit.report import Shown, Summary
 from tacit.rounding import fraction_up, product_up
