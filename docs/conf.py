@@ -53,3 +53,7 @@ html_favicon = "_static/favicon.svg"
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
+
+if "plain" in tags:  # type: ignore[name-defined]  # noqa: F821  # Sphinx defines it
+    html_theme = "basic"
+    highlight_language = "none"

@@ -4,6 +4,7 @@ import functools
 import os
 import re
 import signal
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,8 +31,17 @@ HERE = Path(__file__).resolve().parent
 KERNELS = "tests/simulation/test_engine.py"
 """Uses all kernels: compiled by one worker at the beginning, they are read by the others later."""
 
-FIRST = (KERNELS, "tests/test_docs.py", "tests/end_to_end/", "tests/studio/", "tests/simulation/")
+FIRST = (
+    KERNELS,
+    "tests/test_docs.py::test_the_site",
+    "tests/studio/",
+    "tests/test_docs.py",
+    "tests/simulation/",
+)
 """Where most of the time goes: these begin first, so that no worker is left alone with one at the end."""
+
+WAITS = "tests/end_to_end/"
+"""Sessions of real processes mostly wait, so they run beside what computes: a few at any time."""
 
 SHARES = re.compile(r'scope="(module|session)"|\b(browser|cluster)\b')
 """A module with one of these shares something expensive between its tests."""
@@ -62,9 +72,12 @@ def together(file):
 def pytest_xdist_make_scheduler(config, log):
     """Share browsers, clusters and other fixtures of modules: on one worker they are made once.
 
-    pytest-xdist has marks for this, which it ignores since pytest 9.2 (its issue 1386).
+    pytest-xdist has marks for this, which it ignores since pytest 9.2 (its issue 1386). It would also begin
+    with the modules that have the most tests, whatever they take.
     """
     from xdist.scheduler import LoadGroupScheduling
+
+    config.option.loadscopereorder = False
 
     class Scheduler(LoadGroupScheduling):
         def _split_scope(self, nodeid):
@@ -95,11 +108,21 @@ def pytest_collection_modifyitems(items):
         if is_concurrent(item):
             item.add_marker(pytest.mark.concurrent)
     items.sort(key=lambda item: [not item.nodeid.startswith(first) for first in FIRST])
+    items[:] = spread([item for item in items if item.nodeid.startswith(WAITS)],
+                      [item for item in items if not item.nodeid.startswith(WAITS)])  # fmt: skip
+
+
+def spread(few, many):
+    """Put a few items among many, evenly and none near the end."""
+    step, rest, found = max(1, 3 * len(many) // (4 * len(few) or 1)), iter(few), []
+    for place, item in enumerate(many):
+        found += [*islice(rest, place % step == 0), item]
+    return [*found, *rest]
 
 
 def pytest_xdist_auto_num_workers():
-    """Two more than there are cores: sessions of real processes mostly wait."""
-    return len(os.sched_getaffinity(0)) + 2 if hasattr(os, "sched_getaffinity") else None
+    """One more than there are cores, for sessions that wait. Each imports all tests, which takes 20 s."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else None
 
 
 def play(

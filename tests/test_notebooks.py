@@ -30,7 +30,12 @@ def test_there_are_three():
     assert stems == ["audit-and-attack", "plan-a-deployment", "reproduce-the-paper"]
 
 
-@each
+REPEATED = {"audit-and-attack", "plan-a-deployment"}
+"""Notebooks of which tests/audit and tests/theory show everything."""
+run = [pytest.param(path, marks=[pytest.mark.long] * (path.stem in REPEATED)) for path in NOTEBOOKS]
+
+
+@pytest.mark.parametrize("path", run, ids=lambda path: path.stem)
 def test_it_runs_and_prints_what_is_stored(path):
     """Every assertion in its cells holds. Pictures and tables are not compared: they depend on fonts."""
     fresh = runs.executed(path)

@@ -19,7 +19,7 @@ from typing import Any
 from docutils import nodes  # type: ignore[import-untyped]
 from pygments import highlight  # type: ignore[import-untyped]
 from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
-from pygments.lexers import PythonLexer  # type: ignore[import-untyped]
+from pygments.lexers import PythonLexer, TextLexer  # type: ignore[import-untyped]
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 
@@ -116,7 +116,8 @@ def _pages(app: Sphinx) -> Iterator[tuple[str, dict[str, str], str]]:
     files = {file for told in app.env.metadata.values() for file in told.get("sources", [])}
     how = HtmlFormatter(linenos="inline", anchorlinenos=True, lineanchors="line", cssclass="highlight")
     for file in sorted(files):
-        shown = highlight((ROOT / file).read_text(), PythonLexer(), how)
+        lexer = TextLexer() if "plain" in app.tags else PythonLexer()
+        shown = highlight((ROOT / file).read_text(), lexer, how)
         yield page(file), {"title": file, "body": f"<h1>{file}</h1>{shown}"}, "page.html"
 
 

@@ -28,7 +28,7 @@ CAUGHT_BY = {
 }
 
 
-def judged(mechanism, bug=None, transcripts=1000):
+def judged(mechanism, bug=None, transcripts=500):
     return examine_keepers(
         mechanism, bug=bug, transcripts=transcripts, rounds=None if mechanism is ONCE else 6, seedable=True
     )

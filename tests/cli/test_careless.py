@@ -1,5 +1,7 @@
 """A careless user: every mistake ends in one sentence and exit code 2, and changes no file."""
 
+import os
+import shutil
 from pathlib import Path
 
 import click
@@ -147,13 +149,11 @@ def test_no_such_file_a_folder_and_other_files_are_refused(words, name, files):
         ("invite alice --hub hub --address=", "wss://"),
     ],
 )
-def test_what_contradicts_itself_or_cannot_be_is_refused(words, say, files):
-    assert CliRunner().invoke(main, ["hub", "new", "hub", "--address", "wss://hub:7447"]).exit_code == 0
-    refused(words.split(), files, say)
+def test_what_contradicts_itself_or_cannot_be_is_refused(words, say, hub):
+    refused(words.split(), hub, say)
 
 
-def test_an_order_that_more_agents_could_meet_is_taken(files):
-    assert CliRunner().invoke(main, ["hub", "new", "hub", "--address", "wss://hub:7447"]).exit_code == 0
+def test_an_order_that_more_agents_could_meet_is_taken(hub):
     words = "hub run hub --loss 0.1 --radius 0.1 --low 0 --high 1 --detach"
     assert CliRunner().invoke(main, words.split()).exit_code == 0
 
@@ -163,21 +163,39 @@ def test_half_a_hub_is_never_made(words, files):
     refused(["hub", "new", "hub", "--address", "wss://hub:7447", words], files)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A hub; an authority, and the keys of a coordinator and two agents in a session. Made once."""
+    folder, here = tmp_path_factory.mktemp("made"), Path.cwd()
+    os.chdir(folder)
+    try:
+        for words in ("authority", "new coordinator", "new alice", "new bob"):
+            assert CliRunner().invoke(main, ["keys", *words.split()]).exit_code == 0
+        Path("requests").mkdir()
+        for name in ("coordinator", "alice", "bob"):
+            Path("requests", f"{name}.pem").write_bytes(Path(name, "request.pem").read_bytes())
+        for words in (
+            "keys sign requests --listen --out certificates",
+            "keys install certificates/coordinator.crt --keys coordinator",
+            "session new --anyway --roster certificates --loss 1 --low 0 --high 9",
+            "hub new hub --address wss://hub:7447",
+        ):
+            result = CliRunner().invoke(main, words.split())
+            assert result.exit_code == 0, result.output
+    finally:
+        os.chdir(here)
+    return folder
+
+
 @pytest.fixture
-def signed(files):
-    """An authority, and the keys of a coordinator and two agents in a session."""
-    for words in ("authority", "new coordinator", "new alice", "new bob"):
-        assert CliRunner().invoke(main, ["keys", *words.split()]).exit_code == 0
-    Path("requests").mkdir()
-    for name in ("coordinator", "alice", "bob"):
-        Path("requests", f"{name}.pem").write_bytes(Path(name, "request.pem").read_bytes())
-    for words in (
-        "keys sign requests --listen --out certificates",
-        "keys install certificates/coordinator.crt --keys coordinator",
-        "session new --anyway --roster certificates --loss 1 --low 0 --high 9",
-    ):
-        result = CliRunner().invoke(main, words.split())
-        assert result.exit_code == 0, result.output
+def hub(made, files):
+    shutil.copytree(made / "hub", "hub")
+    return files
+
+
+@pytest.fixture
+def signed(made, files):
+    shutil.copytree(made, ".", dirs_exist_ok=True)
     return files
 
 

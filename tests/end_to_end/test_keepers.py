@@ -112,6 +112,7 @@ def test_everyone_is_killed_and_nothing_is_opened_twice(tmp_path, kills):
     assert kills < 100 or set(struck) == set(scenario.processes.units)
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_and_given_up_they_leave_no_key(tmp_path):
     """With the key and the coordinator's transcript anyone would have the value, without mask and noise."""
     scenario = Scenario.prepare(

@@ -91,6 +91,7 @@ def see(page, text):
     expect(page.get_by_text(text).filter(visible=True).first).to_be_visible()
 
 
+@pytest.mark.long
 def test_a_new_user_finds_a_design(visit):
     page = visit("/?agents=500")
     for label, text in {
@@ -134,6 +135,7 @@ def test_everything_is_reached_by_tab_with_a_visible_focus(visit):
     assert "BUTTON" in tags
 
 
+@pytest.mark.long
 def test_what_cannot_be_had_says_what_has_to_give(visit):
     page = visit("/?agents=500")
     page.get_by_text("Is all of this possible?").click()
@@ -144,6 +146,7 @@ def test_what_cannot_be_had_says_what_has_to_give(visit):
     see(page, "Possible")
 
 
+@pytest.mark.long
 def test_bad_input_is_said_at_its_field(visit):
     page = visit("/")
     see(page, "Privacy loss")
@@ -164,7 +167,7 @@ def test_lines_are_copied(visit, studio):
     )
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.long)])
 def test_a_command_breaks_between_its_words(visit, width):
     page = visit("/series")
     page.set_viewport_size({"width": width, "height": 900})
@@ -176,7 +179,7 @@ def test_a_command_breaks_between_its_words(visit, width):
     assert command.locator("span").all_inner_texts() == command.inner_text().split()
 
 
-@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.long)])
 def test_a_legend_shows_all_its_entries(visit, width):
     page = visit("/watch")
     page.set_viewport_size({"width": width, "height": 900})

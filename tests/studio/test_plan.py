@@ -5,6 +5,7 @@ import io
 import json
 import shlex
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -18,13 +19,14 @@ from tacit.report import near
 from tacit.rounding import shown_up
 from tacit.runtime.identity.roster import Roster
 from tacit.runtime.session.design import draft
-from tacit.studio import charts
+from tacit.studio import charts, planning
 from tacit.studio.compare import differences
 from tacit.studio.form import Form
 from tacit.studio.graphs import graph
-from tacit.studio.planning import plan, sketch, steps
+from tacit.studio.planning import sketch, steps
 from tacit.studio.words import percent, with_unit
 
+plan = cache(planning.plan)
 METERS = Form(agents="1,000", low="0", high="10", unit="kW", radius="0.2", probability="95")
 FORMS = {
     "meters": METERS,
@@ -214,7 +216,7 @@ def test_words_round_to_the_safe_side():
 BAD = ("-1", "0", "-1e308", "1e308", "1e-320", "", "nan", "x", "101")
 
 
-@pytest.mark.parametrize("find", ["privacy", "all"])
+@pytest.mark.parametrize("find", ["privacy", pytest.param("all", marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "name",
     ["agents", "low", "high", "radius", "probability", "budget", "rounds", "mixing", "adjacency", "tolerance",
