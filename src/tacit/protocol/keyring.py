@@ -75,9 +75,8 @@ class Keyring:
 
     def replay(self, record: Keyed) -> None:
         """Restore a key from a ledger."""
-        # `own` skips the signature check: it was checked before the key was recorded.
-        message = self._codec.read(record.frame, own=True)
-        if not isinstance(message, Message) or message.sender != record.member:
+        message = self._codec.own(record.frame)  # its signature was checked before it was recorded
+        if message.sender != record.member:
             raise StateError("the ledger's keys must be of this session, and one is not.")
         self.take(message)
 
@@ -101,11 +100,8 @@ class Keyring:
         public = public_key(private)
         # A new member: the caller must save this record before the key is sent.
         if self._number not in self._public:
-            frame = self._codec.seal(self._number, Key(public), sign)
-            message = self._codec.read(frame, own=True)
-            assert isinstance(message, Message)
             self._private = private
-            return self.take(message)
+            return self.take(self._codec.own(self._codec.seal(self._number, Key(public), sign)))
         if self._public[self._number] != public:
             raise LedgerError(
                 f"the private ephemeral key of {name} does not fit the public one in the ledger: it is of "

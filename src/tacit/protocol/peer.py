@@ -429,9 +429,7 @@ class PeerMachine(Machine):
         # The own message counts as it was sent, with its noise. The private state must not enter the mean:
         # the update would then depend on more than public numbers, and the account would not hold.
         if self.private.said is not None:
-            own = self.codec.read(self.private.said, own=True)
-            assert isinstance(own, Message)
-            used[self.number] = own
+            used[self.number] = self.codec.own(self.private.said)
         whose = tuple(sorted(used))
         messages = [used[i] for i in whose]
         counts = self.session.counts(self.number, whose)
