@@ -40,7 +40,7 @@ from tacit.protocol.schema import Deadlines
 from tacit.protocol.session import LAST_EXPIRY, Session
 from tacit.protocol.signatures import SIGNATURE_BYTES
 from tacit.runtime.identity.identity import Identity, provision
-from tacit.runtime.transport.websocket import to_dial
+from tacit.runtime.transport.schemes import to_dial
 
 PROCESSES = 2
 DEGREE = 4

@@ -17,7 +17,7 @@ from typing import Any, final
 from benchmarks.network_turns import take_turns
 from tacit.protocol.notices import Answered, Notice, RoundClosed, Updated
 from tacit.protocol.session import Session
-from tacit.runtime.agent import Agent, Peer
+from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import TlsFiles
 from tacit.runtime.keeper import Keeper
@@ -92,9 +92,8 @@ def _member(plan: dict[str, Any], session: Session, who: int) -> tuple[Participa
         return Coordinator(session, **common), held
     if who in session.keeper_numbers:
         return Keeper(session, **common), held
-    kind = Agent if session.topology == "server" else Peer
     trust = {keeper.name: keeper.key for keeper in session.keepers}
-    return kind(session, 0.5, cap=float("inf"), trust=trust, **common), held
+    return Agent(session, 0.5, cap=float("inf"), trust=trust, **common), held
 
 
 def _give_up(watching: asyncio.Future[Any]) -> None:

@@ -33,7 +33,7 @@ from tacit.graph import Graph  # noqa: E402
 from tacit.mechanism.lattice import Lattice  # noqa: E402
 from tacit.protocol.roster import COORDINATOR, Member  # noqa: E402
 from tacit.protocol.session import Deadlines, Session  # noqa: E402
-from tacit.runtime.agent import Agent, Peer  # noqa: E402
+from tacit.runtime.agent import Agent  # noqa: E402
 from tacit.runtime.coordinator import Coordinator  # noqa: E402
 from tacit.runtime.identity.identity import provision  # noqa: E402
 from tacit.runtime.keeper import Keeper  # noqa: E402
@@ -104,9 +104,8 @@ async def run(session, keys):
         members.append(Coordinator(session, takers=[writer], **about("coordinator", COORDINATOR)))
     for j, name in enumerate(KEEPERS if session.keepers else []):
         members.append(Keeper(session, **about(name, session.n + j)))
-    kind = Peer if session.coordinator is None else Agent
     for i, name in enumerate(AGENTS):
-        members.append(kind(session, VALUES[name], cap=100.0, trust=trust, **about(name, i)))
+        members.append(Agent(session, VALUES[name], cap=100.0, trust=trust, **about(name, i)))
     async with asyncio.timeout(300):
         for member in members:
             await member.__aenter__()

@@ -21,10 +21,11 @@ from tacit.comparison.method import Error, Guarantee, Method, Said
 from tacit.errors import ParameterError
 from tacit.graph.build import from_keys, pack
 from tacit.graph.families import FAMILIES, Family
-from tacit.protocol.roster import COORDINATOR
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
+from tacit.runtime.session.file import read_addresses, write_session
+from tacit.runtime.transport import schemes
 from tacit.runtime.transport.base import Inbox, Network
 
 
@@ -155,7 +156,7 @@ class Pipes:
 
     ends = defaultdict(dict)  # noqa: RUF012
 
-    def __init__(self, session, who):
+    def __init__(self, session, who, _tls, **_more):
         self.session, self.who, self.dropped = session, who, 0
         self.near = session.neighbours(who)
 
@@ -182,21 +183,21 @@ class Pipes:
         self.ends[self.session.id].pop(self.who, None)
 
 
-def test_a_transport(tmp_path):
+def test_a_transport(tmp_path, monkeypatch):
+    """A module with a class, and a row: then endpoints and session files with its scheme work."""
+    monkeypatch.setitem(schemes.SCHEMES, "pipe", (__name__, "Pipes"))
     names = ["a0", "a1"]
     keys = provision(tmp_path / "keys", ["coordinator", *names])
-    session = small_session(keys, names, rounds=3)
+    session, where = small_session(keys, names, rounds=3), "pipe://here:1"
+    write_session(session, tmp_path / "session.toml", addresses={"coordinator": where})
+    assert read_addresses(tmp_path / "session.toml") == {"coordinator": where}
 
     async def run():
-        def end(name, who):
-            return {
-                "ledger": tmp_path / f"{name}.ledger",
-                "identity": keys[name],
-                "transport": Pipes(session, who),
-            }
+        def own(name):
+            return {"ledger": tmp_path / f"{name}.ledger", "identity": keys[name]}
 
-        members = [Coordinator(session, **end("coordinator", COORDINATOR))]
-        members += [Agent(session, 5.0, cap=100.0, **end(name, i)) for i, name in enumerate(names)]
+        members = [Coordinator(session, listen=where, **own("coordinator"))]
+        members += [Agent(session, 5.0, cap=100.0, connect=where, **own(name)) for name in names]
 
         async def result(member):
             async with member:

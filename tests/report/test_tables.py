@@ -14,7 +14,7 @@ import tacit
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.errors import MissingExtra
 from tacit.report import json_text
-from tacit.runtime.agent import AgentResult
+from tacit.runtime.agent_result import AgentResult
 from tacit.simulation import SweepTable, sweep
 
 LAW = Fading(0.8, 10, 0.6)

@@ -225,7 +225,7 @@ def walks(folder: Path) -> tuple[Walk, Walk]:
     places = {"keys": "keys/me", "value-file": "value", "ledger": "me.ledger", "log": "log"}
     words = [f"--{name}={folder / place}" for name, place in places.items()]
     with (
-        mock.patch("tacit.runtime.agent.Agent._websockets", return_value=Wire(trace, server, other)),
+        mock.patch("tacit.runtime.participant.transport_to", return_value=Wire(trace, server, other)),
         ThreadPoolExecutor(1) as thread,  # a new one, so that it is traced
         mock.patch("tacit.runtime.host.pool", return_value=thread),
         trace.on(),

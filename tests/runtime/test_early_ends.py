@@ -16,7 +16,7 @@ from tacit.protocol.notices import RoundOpened, Spoken, Stopped, Waiting
 from tacit.protocol.records import Ended, Spoke
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.session import Deadlines
-from tacit.runtime.agent import Agent, Peer
+from tacit.runtime.agent import Agent
 from tacit.runtime.clock import SystemClock
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
@@ -52,9 +52,8 @@ def session(keys):
 @pytest.fixture
 def agent(keys, tmp_path):
     def make(session, i, network, clock, **more):
-        kind = Agent if session.edges is None else Peer
         given = {"ledger": tmp_path / f"{i}.ledger", "identity": keys[NAMES[i]], "cap": 1000.0} | more
-        return kind(session, 5.0, transport=network.transport(i), clock=clock, **given)
+        return Agent(session, 5.0, transport=network.transport(i), clock=clock, **given)
 
     return make
 

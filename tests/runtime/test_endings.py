@@ -138,7 +138,7 @@ def test_the_command_signs_the_end_of_a_session(session, keys, tmp_path, monkeyp
         tmp_path / "c.ledger", tmp_path / "t.jsonl", tmp_path / "log", StatusPlace(), timeout=None
     )
 
-    with running.prepared(session, COORDINATOR, given, keys["coordinator"].sign) as run:
+    with running.prepared(session, COORDINATOR, given, keys["coordinator"]) as run:
         server = coordinator(session, keys, tmp_path, MemoryNetwork(session), takers=run.takers)
         ended = server.result
 

@@ -24,7 +24,7 @@ from tacit.protocol.records import Closed, Moved, Spoke
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.session import Deadlines
 from tacit.protocol.tables import AgentPhase
-from tacit.runtime.agent import Agent, Peer
+from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.ledger import group_commit
@@ -96,7 +96,7 @@ def test_peers_come_to_their_end(ring, keys, tmp_path):
     async def main():
         network = MemoryNetwork(ring)
         return await asyncio.gather(
-            *(result_of(member(Peer, ring, i, keys, tmp_path, network)) for i in range(4))
+            *(result_of(member(Agent, ring, i, keys, tmp_path, network)) for i in range(4))
         )
 
     assert all(found.finished for found in limited(main()))
@@ -232,13 +232,11 @@ def test_above_the_cap_not_even_the_network_is_opened(session, keys, tmp_path):
     limited(main())
 
 
-def test_mistakes_are_named(session, ring, keys, tmp_path):
+def test_mistakes_are_named(session, keys, tmp_path):
     network = MemoryNetwork(session)
     how = {"ledger": tmp_path / "l", "cap": 1.0, "transport": network.transport(0)}
     with pytest.raises(InputError, match="roster"):
         Agent(session, 1.0, identity=keys["coordinator"], **how)
-    with pytest.raises(InputError, match="tacit peer"):
-        Agent(ring, 1.0, identity=keys["a0"], **how)
     with pytest.raises(InputError, match="coordinator's"):
         Coordinator(session, ledger=tmp_path / "c", identity=keys["a0"], transport=network.transport(-1))
 
@@ -248,6 +246,16 @@ def test_mistakes_are_named(session, ring, keys, tmp_path):
                 pass
 
     limited(without_value())
+
+
+def test_a_coordinator_without_its_witness_is_refused(session, keys, tmp_path):
+    async def main():
+        about = {"ledger": tmp_path / "c", "identity": keys["coordinator"], "witness": tmp_path / "gone"}
+        async with Coordinator(session, transport=MemoryNetwork(session).transport(-1), **about):
+            pass
+
+    with pytest.raises(LedgerError, match="no witness"):
+        limited(main())
 
 
 def test_notices_come_by_iteration_and_by_callback(session, keys, tmp_path):

@@ -36,7 +36,7 @@ from tacit.runtime.ledger import key_guard, schema
 from tacit.runtime.ledger.budget import Hidden, Window
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.noise import noise_of_series
-from tacit.runtime.series import SeriesMember
+from tacit.runtime.readings import SlotReader
 from tacit.runtime.session.file import parse_session, session_text
 from tacit.runtime.session.series import draft_series, explain_series
 from tacit.runtime.transcript import TranscriptWriter, line_of
@@ -95,9 +95,7 @@ class Live:
             return Keeper(self.about, connect=self.where, **common)
         trust = {"north": self.keys["north"].public_key}
         source = CallableSource(lambda: self.read(name))
-        return SeriesMember(
-            self.about, source, accepts=ACCEPTS, cap=30.0, connect=self.where, trust=trust, **common
-        )
+        return Agent(self.about, source, accepts=ACCEPTS, cap=30.0, connect=self.where, trust=trust, **common)
 
     def read(self, name):
         self.reads[name] += 1
@@ -416,7 +414,7 @@ def test_a_live_series_that_has_sent_nothing_is_refused_under_a_lower_cap(keys, 
     live = Live(series_of(keys, lead=3600.0), keys, tmp_path)
 
     async def start(cap, said):
-        member = SeriesMember(
+        member = Agent(
             live.about, CallableSource(lambda: 1.0), cap=cap, connect=live.where, accepts=ACCEPTS,
             ledger=tmp_path / "a0.ledger", identity=keys["a0"], trust={"north": keys["north"].public_key},
         )  # fmt: skip
@@ -470,7 +468,7 @@ def test_a_ledger_from_before_there_were_series_is_refused(keys, tmp_path, monke
 def test_nothing_is_sent_where_the_cap_refuses(keys, tmp_path):
     live = Live(series_of(keys), keys, tmp_path)
     trust = {"north": keys["north"].public_key}
-    member = SeriesMember(
+    member = Agent(
         live.about, CallableSource(lambda: 1.0), cap=30.0, connect=live.where, trust=trust,
         ledger=tmp_path / "a0.ledger", identity=keys["a0"],
     )  # fmt: skip
@@ -523,20 +521,24 @@ def test_a_series_is_for_its_own_kind_of_member(keys, tmp_path):
     with pytest.raises(InputError, match="is a series"):
         Agent(about, 1.0, cap=1.0, trust=trust, **common)
     with pytest.raises(InputError, match="not a series"):
-        SeriesMember(replace(known_session(2, 2)), CallableSource(lambda: 1.0), cap=1.0, **common)
+        Agent(replace(known_session(2, 2)), CallableSource(lambda: 1.0), cap=1.0, **common)
 
 
 def long_series(keys, hides):
     return series_of(keys, slots=2000, hides=Hides.parse(hides), loss=1000.0)
 
 
-def member_of(keys, tmp_path, source, hides, *, told=lambda *_: None, about=None):
-    about = about or long_series(keys, hides)
-    accepts = Hidden(Hides.parse(hides), 1e-6)
-    return SeriesMember(
-        about, source, accepts=accepts, cap=2000.0, connect=end(), unread=told, ledger=tmp_path / "l",
-        identity=keys["a0"], trust={"north": keys["north"].public_key},
+def member_of(keys, tmp_path, source, about):
+    return Agent(
+        about, source, accepts=Hidden(about.series.hides, 1e-6), cap=2000.0, connect=end(),
+        ledger=tmp_path / "l", identity=keys["a0"], trust={"north": keys["north"].public_key},
     )  # fmt: skip
+
+
+def reader_of(source, hides, *, told=lambda *_: None):
+    hidden = Hides.parse(hides)
+    series = msgspec.structs.replace(SERIES.series, hides=hidden, mechanism=hidden.runs_with)
+    return SlotReader(series, source, unsure=False, unread=told)
 
 
 def sources(tmp_path):
@@ -563,50 +565,46 @@ def sources(tmp_path):
 
 
 @pytest.mark.parametrize("hides", ["reading", "window:3", "step:2"])
-def test_a_reading_that_was_there_before_counts_once_unless_a_step_is_hidden(
-    keys, tmp_path, monkeypatch, hides
-):
+def test_a_reading_that_was_there_before_counts_once_unless_a_step_is_hidden(tmp_path, hides):
     """A file that nobody writes any more, or a line that stays the last one, is a held reading too."""
     for source, give in sources(tmp_path):
         if isinstance(source, LinesSource):
             source.start()
         told = []
-        member = member_of(keys, tmp_path, source, hides, told=lambda *what, told=told: told.append(what))
+        reader = reader_of(source, hides, told=lambda *what, told=told: told.append(what))
         give(3.0)
-        first, second = (asyncio.run(member._read()) for _ in range(2))
+        first, second = (asyncio.run(reader.read()) for _ in range(2))
         assert first == 3.0
         assert second == (3.0 if hides == "step:2" else None)
         give(4.0)
-        assert asyncio.run(member._read()) == 4.0
-        assert member.failures == len(told) == (hides != "step:2")
+        assert asyncio.run(reader.read()) == 4.0
+        assert len(told) == (hides != "step:2")
         if told:
             assert told == [(1, told[0][1])]
             assert "nothing is sent in this slot" in told[0][1]
             assert "3" not in told[0][1]
 
 
-def test_whether_an_agent_speaks_does_not_depend_on_its_readings(keys, tmp_path, monkeypatch):
+def test_whether_an_agent_speaks_does_not_depend_on_its_readings(tmp_path, monkeypatch):
     """If only a changed value counted as new, silence would tell that a reading equals the one before."""
     (file, write), (_, _) = sources(tmp_path)
-    for k, second in enumerate((3.0, 4.0)):
-        (tmp_path / str(k)).mkdir()
-        member = member_of(keys, tmp_path / str(k), file, "reading")
+    for second in (3.0, 4.0):
+        reader = reader_of(file, "reading")
         write(3.0)
-        assert asyncio.run(member._read()) == 3.0
+        assert asyncio.run(reader.read()) == 3.0
         write(second)
-        assert asyncio.run(member._read()) == second
-    for k, second in enumerate((3.0, 4.0), start=2):
-        (tmp_path / str(k)).mkdir()
-        member = member_of(keys, tmp_path / str(k), EnvironmentSource("TACIT_READING"), "reading")
+        assert asyncio.run(reader.read()) == second
+    for second in (3.0, 4.0):
+        reader = reader_of(EnvironmentSource("TACIT_READING"), "reading")
         monkeypatch.setenv("TACIT_READING", "3.0")
-        assert asyncio.run(member._read()) == 3.0
+        assert asyncio.run(reader.read()) == 3.0
         monkeypatch.setenv("TACIT_READING", str(second))
-        assert asyncio.run(member._read()) is None
+        assert asyncio.run(reader.read()) is None
 
 
-def test_a_command_or_function_gives_a_new_reading_each_time(keys, tmp_path):
-    member = member_of(keys, tmp_path, CallableSource(lambda: 3.0), "reading")
-    assert [asyncio.run(member._read()) for _ in range(2)] == [3.0, 3.0]
+def test_a_command_or_function_gives_a_new_reading_each_time():
+    reader = reader_of(CallableSource(lambda: 3.0), "reading")
+    assert [asyncio.run(reader.read()) for _ in range(2)] == [3.0, 3.0]
 
 
 def test_a_restarted_agent_does_not_read_the_same_file_again(keys, tmp_path, monkeypatch):
@@ -616,7 +614,7 @@ def test_a_restarted_agent_does_not_read_the_same_file_again(keys, tmp_path, mon
 
     async def run(then):
         """Run an agent without keepers for some slots; where it should read, write the file before."""
-        member, read = member_of(keys, tmp_path, source, "reading", about=about), []
+        member, read = member_of(keys, tmp_path, source, about), []
         async with asyncio.timeout(WAIT), member:
             async for notice in member:
                 if isinstance(notice, SlotMissed):

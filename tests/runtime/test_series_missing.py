@@ -5,12 +5,12 @@ import math
 import pytest
 from tests.doubles import Harness, ScriptedNoise, known_series
 
-from tacit.cli.join_series import _line
+from tacit.cli.join import mean_line
 from tacit.protocol.messages import COORDINATOR
 from tacit.protocol.notices import MeanPublished
 from tacit.report import up
+from tacit.runtime.agent_result import SeriesResult
 from tacit.runtime.coordinator import CoordinatorResult
-from tacit.runtime.series import SeriesResult
 from tacit.runtime.session.series import explain_series
 from tacit.runtime.status.report import StatusReport
 from tacit.runtime.status.status import Status
@@ -55,7 +55,7 @@ def test_every_mean_has_the_deviation_of_those_used_and_is_marked(hides):
     else:
         assert [one.incomplete_before for one in heard] == [0, 0, 2, 2, 2, 2]
     marked = "all 3 agents" if hides == "reading" else "agents missing in 2 earlier slots"
-    lines = [_line(one, session) for one in heard]
+    lines = [mean_line(one, session) for one in heard]
     assert lines[0].endswith(f"noise {up(heard[0].deviation)}, 1 of 3 agents missing")
     assert lines[-1].endswith(f"noise {up(heard[-1].deviation)}, {marked}")
 
@@ -64,7 +64,7 @@ def test_a_series_of_all_agents_has_the_promised_deviation_and_no_mark():
     session, harness = ran("step:2", late=0)
     heard = means(harness, 0)
     assert heard[-1].deviation == pytest.approx(explain_series(session).deviation)
-    assert all(_line(one, session).endswith("all 3 agents") for one in heard)
+    assert all(mean_line(one, session).endswith("all 3 agents") for one in heard)
     assert not absences(3, 3, 0)
 
 

@@ -32,7 +32,8 @@ from tacit.runtime.identity.revocation import Revoked, revoked_list
 from tacit.runtime.transport.base import Frame, Inbox, NetworkError, Presence
 from tacit.runtime.transport.connection_diagnosis import require_endpoint, why_not_reached
 from tacit.runtime.transport.memory import MemoryNetwork
-from tacit.runtime.transport.websocket import WebsocketTransport, to_dial
+from tacit.runtime.transport.schemes import to_dial
+from tacit.runtime.transport.websocket import WebsocketTransport
 
 NAMES = ["a0", "a1", "a2"]
 WAIT = 300

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
-from tacit.cli import output, running
+from tacit.cli import running
+from tacit.cli.seat import Seat
 
 EPILOG = """\b
 Example:
@@ -24,7 +24,7 @@ Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 4 the
 @click.option(
     "--listen", multiple=True, help="Where agents connect, wss://host:port.  [default: the session's address]"
 )
-def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json: bool, **given: Any) -> None:
+def command(*, listen: tuple[str, ...], **given: Any) -> None:
     """Run the coordinator of SESSION: answer all messages with their mean.
 
     It holds nothing private. Every answer is on the disk before it is sent, so a coordinator that
@@ -33,24 +33,9 @@ def command(*, session_file: Path, keys: Path, listen: tuple[str, ...], as_json:
     running.use_one_thread()
     from tacit.protocol.roster import COORDINATOR
     from tacit.runtime.coordinator import Coordinator
-    from tacit.runtime.identity.identity import Identity
-    from tacit.runtime.session.file import read_addresses, read_session
 
-    identity = Identity.load(keys)
-    session, options = read_session(session_file), running.Options.taken(given)
-    ends = listen or tuple(filter(None, [read_addresses(session_file).get("coordinator")]))
-    with running.prepared(session, COORDINATOR, options, identity.sign) as run:
-        member = Coordinator(
-            session,
-            ledger=options.ledger,
-            identity=identity,
-            listen=ends,
-            takers=run.takers,
-            pace=options.pace,
-            watch=run.watch,
-            trouble=run.trouble,
-        )
-        result = run.drive(member)
-    output.print_result(result, as_json)
-    if not result.finished:
-        running.leave(f"The session ended early, after {result.rounds} rounds.", running.UNFINISHED)
+    seat = Seat.taken(given)
+    ends, pace = seat.ends(listen), seat.options.pace
+    with seat.prepared(COORDINATOR) as run:
+        result = run.drive(Coordinator(seat.session, listen=ends, pace=pace, **run.about))
+    seat.show(result, f"The session ended early, after {result.rounds} rounds.")

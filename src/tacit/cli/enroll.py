@@ -197,7 +197,7 @@ def _text(given: str) -> str:
 
 def _require_readable(keeper: bool, given: dict[str, Any]) -> None:
     """Refuse what a policy cannot contain, before anything is sent."""
-    from tacit.cli.join_series import accepted
+    from tacit.cli.options import accepted
     from tacit.errors import InputError
     from tacit.runtime.fleet.policy import seconds
     from tacit.runtime.ledger.budget import require_amount

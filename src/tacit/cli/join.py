@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.cli import options, output, private_value, running
-from tacit.errors import SessionOver
+from tacit.cli import options, private_value, running
+from tacit.cli.seat import Seat
+from tacit.errors import InputError, SessionOver
+from tacit.report import near, up
 
 if TYPE_CHECKING:
-    from tacit.runtime.agent import Agent, AgentResult, Peer
+    from tacit.protocol.notices import Notice
+    from tacit.protocol.session import Session
 
 CODES = """\b
 Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 3 refused because of the
@@ -103,13 +107,9 @@ def member_options(command: running.F) -> running.F:
 @member_options
 def command(
     *,
-    session_file: Path,
     connect: tuple[str, ...],
     trust: tuple[str, ...],
     trust_file: Path | None,
-    hides: str | None,
-    delta: float | None,
-    value_command: str | None,
     **given: Any,
 ) -> None:
     """Take part in SESSION with a private value, as the owner of the keys.
@@ -124,85 +124,109 @@ def command(
     arrive. Give --hides and --delta: the cap counts the loss for that change of your readings only.
     """
     running.use_one_thread()
-    from tacit.runtime.agent import Agent
-    from tacit.runtime.session.file import read_addresses, read_session
     from tacit.runtime.session.trust import parse_trust, read_trust
 
-    ends = connect or tuple(filter(None, [read_addresses(session_file).get("coordinator")]))
+    seat = Seat.taken(given)
+    require_topology(seat.session, "server")
     trusted = {**({} if trust_file is None else read_trust(trust_file)), **parse_trust(trust)}
-    session = read_session(session_file)
-    if session.series is not None:
-        from tacit.cli.join_series import take_part_in_series
+    take_part(seat, connect=seat.ends(connect), trust=trusted, **given)
 
-        given |= {"hides": hides, "delta": delta, "value_command": value_command}
-        take_part_in_series(session, connect=ends, trust=trusted, **given)
-        return
-    if hides is not None or delta is not None or value_command is not None:
-        raise click.UsageError(
-            "--hides, --delta and --value-command are for a series, and this session is not a series."
-        )
-    take_part(Agent, session_file, connect=ends, trust=trusted, **given)
+
+def require_topology(session: Session, topology: str) -> None:
+    """Refuse a session that the other verb is for."""
+    if session.topology != topology:
+        verb = "tacit peer" if session.topology == "graph" else "tacit join"
+        raise InputError(f"session {session.name} runs with a {session.topology}: {verb} is for it.")
 
 
 def take_part(
-    kind: type[Agent] | type[Peer],
-    session_file: Path,
+    seat: Seat,
     *,
-    connect: tuple[str, ...],
-    keys: Path,
     value_file: Path | None,
     value_stdin: bool,
     value_env: str | None,
-    cap: float | None,
-    adjacency: float | None,
-    label: str,
-    new_ledger: str | None,
-    witness: Path | None,
+    value_command: str | None = None,
+    hides: str | None = None,
+    delta: float | None = None,
     state_file: Path | None,
-    as_json: bool,
-    listen: tuple[str, ...] = (),
-    trust: dict[str, bytes] | None = None,
     **given: Any,
 ) -> None:
-    """Run an agent or a peer to its end and print the result."""
-    from tacit.runtime.identity.identity import Identity
-    from tacit.runtime.participant import number_of
-    from tacit.runtime.session.file import read_session
+    """Run an agent to its end and print the result.
 
-    session, common = read_session(session_file), running.Options.taken(given)
-    identity = Identity.load(keys)
-    number = number_of(session, identity)
-    value = private_value.read_value(value_file, value_stdin, value_env, session.components)
+    `given` goes to `Agent` as it is.
+    """
+    from tacit.runtime.agent import Agent
+    from tacit.runtime.participant import number_of
+
+    session, number = seat.session, number_of(seat.session, seat.identity)
+    value: Any
+    if session.series is not None:
+        _require_for_series(seat, state_file)
+        value = private_value.chosen_source(value_command, value_file, value_stdin, value_env)
+    elif (hides, delta, value_command) == (None, None, None):
+        value = private_value.read_value(value_file, value_stdin, value_env, session.components)
+    else:
+        raise click.UsageError(
+            "--hides, --delta and --value-command are for a series, and this session is not a series."
+        )
+    accepts = options.accepted(hides, delta)
     if state_file is not None:
         private_value.require_state_writable(state_file)
-
     try:
-        with running.prepared(session, number, common, identity.sign) as run:
-            member = kind(
-                session,
-                value,
-                ledger=common.ledger,
-                identity=identity,
-                cap=cap,
-                adjacency=adjacency,
-                label=label,
-                trust=trust,
-                new_ledger=new_ledger,
-                witness=witness,
-                connect=connect,
-                listen=listen,
-                takers=run.takers,
-                pace=common.pace,
-                watch=run.watch,
-                trouble=run.trouble,
-            )
-            result: AgentResult = run.drive(member)
+        with seat.prepared(number) as run:
+            about = run.about | {"watch": _watching(run, seat), "unread": _unread(run)}
+            member = Agent(session, value, accepts=accepts, pace=seat.options.pace, **about, **given)
+            result = run.drive(member)
     except SessionOver as over:
         if state_file is not None and over.result is not None:
             private_value.write_state(state_file, session, over.result, over_before=True)
         raise
     if state_file is not None:
         private_value.write_state(state_file, session, result)
-    output.print_result(result, as_json)
-    if not result.finished:
-        running.leave(f"The session ended early, after {result.rounds} rounds.", running.UNFINISHED)
+    if session.series is None:
+        seat.show(result, f"The session ended early, after {result.rounds} rounds.")
+    else:
+        seat.show(result, f"The series ended early, after {result.slots} slots.")
+
+
+def _require_for_series(seat: Seat, state_file: Path | None) -> None:
+    if state_file is not None:
+        raise click.UsageError("--state-file is not for a series: an agent of a series has no final state.")
+    if seat.options.pace:
+        raise click.UsageError("--pace is not for a series: its slots follow the clock.")
+
+
+def _watching(run: running.Run, seat: Seat) -> Callable[[Notice], None]:
+    """Return what shows notices, and prints the means of a series."""
+    from tacit.protocol.notices import MeanPublished
+
+    def watch(notice: Notice) -> None:
+        run.watch(notice)
+        if isinstance(notice, MeanPublished) and not seat.as_json:
+            click.echo(mean_line(notice, seat.session))
+
+    return watch
+
+
+def _unread(run: running.Run) -> Callable[[int, str], None]:
+    """Return what tells why there is no reading, at powers of two."""
+
+    def unread(count: int, why: str) -> None:
+        if count & (count - 1) == 0:  # a source may fail in every slot
+            run.trouble(f"{why} (times: {count})")
+
+    return unread
+
+
+def mean_line(notice: Any, session: Session) -> str:
+    """Return one line for the mean of a slot, clamped to the range."""
+    if notice.mean is None:
+        return f"slot {notice.slot}: lost"
+    from tacit.theory.advice import absences
+
+    mean, missing = (
+        near(session.clamp(notice.mean)),
+        absences(notice.count, session.n, notice.incomplete_before),
+    )
+    who = missing or f"all {session.n} agents"
+    return f"slot {notice.slot}: mean {mean}, noise {up(notice.deviation)}, {who}"

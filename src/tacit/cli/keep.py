@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from tacit.cli import output, running
+from tacit.cli import running
+from tacit.cli.seat import Seat
 
 EPILOG = """\b
 Example:
@@ -24,15 +25,7 @@ Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 4 the
     "--connect", multiple=True, help="The coordinator, wss://host:port.  [default: the session's address]"
 )
 @running.witness_option
-def command(
-    *,
-    session_file: Path,
-    keys: Path,
-    connect: tuple[str, ...],
-    witness: Path | None,
-    as_json: bool,
-    **given: Any,
-) -> None:
+def command(*, connect: tuple[str, ...], witness: Path | None, **given: Any) -> None:
     """Run a keeper of SESSION: hold masks, add noise, open each sum once.
 
     A keeper never sees the agents' messages. Its answer is on the disk before it is sent, so after a
@@ -44,25 +37,10 @@ def command(
     coordinator should be run by different parties.
     """
     running.use_one_thread()
-    from tacit.runtime.identity.identity import Identity
     from tacit.runtime.keeper import Keeper, keeper_number
-    from tacit.runtime.session.file import read_addresses, read_session
 
-    identity = Identity.load(keys)
-    session, options = read_session(session_file), running.Options.taken(given)
-    ends = connect or tuple(filter(None, [read_addresses(session_file).get("coordinator")]))
-    with running.prepared(session, keeper_number(session, identity), options, identity.sign) as run:
-        member = Keeper(
-            session,
-            ledger=options.ledger,
-            identity=identity,
-            witness=witness,
-            connect=ends,
-            takers=run.takers,
-            watch=run.watch,
-            trouble=run.trouble,
-        )
-        result = run.drive(member)
-    output.print_result(result, as_json)
-    if not result.finished:
-        running.leave(f"The session ended early, after {result.opened} rounds.", running.UNFINISHED)
+    seat = Seat.taken(given)
+    ends = seat.ends(connect)
+    with seat.prepared(keeper_number(seat.session, seat.identity)) as run:
+        result = run.drive(Keeper(seat.session, connect=ends, witness=witness, **run.about))
+    seat.show(result, f"The session ended early, after {result.opened} rounds.")

@@ -101,7 +101,7 @@ def cap(
     the cap. A series that has sent nothing yet ends; one that has sent has spent its whole loss, and goes on.
     A cap that hides a wider change than an earlier series is refused.
     """
-    from tacit.cli.join_series import accepted
+    from tacit.cli.options import accepted
     from tacit.runtime.ledger.ledger import Ledger
 
     accepts = accepted(hides, delta)

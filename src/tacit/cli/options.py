@@ -16,6 +16,7 @@ from tacit.theory.question import asked as field_of
 if TYPE_CHECKING:
     from tacit.arrays import FloatArray
     from tacit.graph import Graph
+    from tacit.runtime.ledger.budget import Hidden
 
 F = TypeVar("F", bound=Callable[..., Any])
 Numbers: TypeAlias = float | tuple[float, ...]
@@ -259,3 +260,13 @@ def as_array(value: Numbers) -> float | FloatArray:
     import numpy as np
 
     return value if isinstance(value, float) else np.array(value, dtype=np.float64)
+
+
+def accepted(hides: str | None, delta: float | None) -> Hidden | None:
+    """Return what an owner accepts of series; None without the options."""
+    from tacit.runtime.ledger.budget import Hidden
+    from tacit.theory.series import Hides
+
+    if (hides is None) != (delta is None):
+        raise click.UsageError("Give --hides and --delta together: both say what you accept of a series.")
+    return None if hides is None or delta is None else Hidden(Hides.parse(hides), delta)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from tacit.cli import running
-from tacit.cli.join import CODES, member_options, take_part
+from tacit.cli.join import CODES, member_options, require_topology, take_part
+from tacit.cli.seat import Seat
 
 EPILOG = f"""\b
 Example:
@@ -32,22 +32,18 @@ Example:
     help="A neighbour, wss://host:port; one end of each edge connects.  [default: the session's addresses]",
 )
 @member_options
-def command(
-    *, session_file: Path, listen: tuple[str, ...], connect: tuple[str, ...], keys: Path, **given: Any
-) -> None:
+def command(*, listen: tuple[str, ...], connect: tuple[str, ...], **given: Any) -> None:
     """Take part in SESSION with neighbours instead of a coordinator.
 
     Like `tacit join`, it first prints the maximum loss of the session, and refuses above the cap.
     """
     running.use_one_thread()
-    from tacit.runtime.agent import Peer
-    from tacit.runtime.identity.identity import Identity
     from tacit.runtime.participant import number_of
-    from tacit.runtime.session.file import read_addresses, read_session
-    from tacit.runtime.transport.websocket import to_dial
+    from tacit.runtime.transport.schemes import to_dial
 
-    session, addresses = read_session(session_file), read_addresses(session_file)
-    number = number_of(session, Identity.load(keys))
-    ends = listen or tuple(filter(None, [addresses.get(session.member_name(number))]))
-    near = connect or (to_dial(session, number, addresses) if session.topology == "graph" else ())
-    take_part(Peer, session_file, listen=ends, connect=near, keys=keys, **given)
+    seat = Seat.taken(given)
+    require_topology(seat.session, "graph")
+    number = number_of(seat.session, seat.identity)
+    ends = seat.ends(listen, seat.session.member_name(number))
+    near = connect or to_dial(seat.session, number, seat.addresses)
+    take_part(seat, listen=ends, connect=near, **given)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -22,7 +23,8 @@ from tacit.report import jsonable
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
-    from tacit.runtime.agent import AgentResult
+    from tacit.runtime.agent_result import AgentResult
+    from tacit.runtime.readings import Readable
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST = 1 << 26
@@ -60,6 +62,26 @@ def read_value(
         return parse_value(os.environ.pop(env), components)
     with nullcontext(sys.stdin) if file is None else open_value_file(file) as source:
         return parse_value(source.read(_MOST), components)
+
+
+def chosen_source(command: str | None, file: Path | None, stdin: bool, env: str | None) -> Readable:
+    """Return the one source of readings, which is read in every slot."""
+    from tacit.runtime.fleet.sources import CommandSource, EnvironmentSource, FileSource, LinesSource
+
+    given = [source for source in (command, file, stdin or None, env) if source is not None]
+    if len(given) != 1:
+        raise InputError(
+            "a series needs one source of readings: --value-file, --value-command, --value-stdin (the last "
+            "line so far) or --value-env."
+        )
+    if command is not None:
+        words = shlex.split(command)
+        if not words:
+            raise InputError("--value-command must name a command.")
+        return CommandSource(words)
+    if file is not None:
+        return FileSource(file)
+    return LinesSource() if stdin else EnvironmentSource(str(env))
 
 
 _MARK = "tacit_state"

@@ -20,9 +20,9 @@ from tacit.cli.status_place import StatusPlace, status_options
 from tacit.errors import CapExceeded, Disputed, InputError, LedgerError, SessionOver, TacitError
 
 if TYPE_CHECKING:
-    from tacit.protocol.codec import Sign
     from tacit.protocol.notices import Notice
     from tacit.protocol.session import Session
+    from tacit.runtime.identity.identity import Identity
     from tacit.runtime.ledger.group_commit import Taker
     from tacit.runtime.participant import Participant
     from tacit.runtime.status.status import Status
@@ -108,8 +108,9 @@ class Options:
 
     @classmethod
     def taken(cls, given: dict[str, Any]) -> Options:
-        """Take the common options as click has them."""
-        taken = cls(place=StatusPlace.taken(given), **given)
+        """Take the common options out of a command's options."""
+        place, own = StatusPlace.taken(given), [field.name for field in dataclasses.fields(cls)]
+        taken = cls(place=place, **{name: given.pop(name) for name in own if name in given})
         if not 0 <= taken.pace <= _LONGEST:
             raise InputError(f"--pace must be from 0 to {_LONGEST:g} seconds, got {taken.pace:g}.")
         if taken.timeout is not None and not taken.timeout > 0:
@@ -126,10 +127,10 @@ class Options:
 
 
 @contextmanager
-def prepared(session: Session, who: int, given: Options, sign: Sign | None = None) -> Iterator[Run]:
+def prepared(session: Session, who: int, given: Options, identity: Identity | None = None) -> Iterator[Run]:
     """Open the log, transcript and status of a member.
 
-    An exception becomes a sentence and an exit code. `sign` is for the frames that only the member's own
+    An exception becomes a sentence and an exit code. `identity` signs the frames that only the member's own
     transcript has: see `TranscriptWriter`.
     """
     from tacit.runtime.limits import leave_no_core
@@ -146,23 +147,36 @@ def prepared(session: Session, who: int, given: Options, sign: Sign | None = Non
             from tacit.runtime.transcript import TranscriptWriter
 
             # The transcript is not flushed: what a crash loses here is restored from the ledger at a restart.
+            sign = None if identity is None else identity.sign
             writer = TranscriptWriter(given.transcript, session, who, durable=False, sign=sign)
             takers.append(stack.enter_context(writer))
         status = Status(session, who)
         if given.place.at is not None:
             takers.append(status)
-        yield Run(given, Throttled(log), status, takers)
+        yield Run(given, identity, Throttled(log), status, takers)
 
 
 @final
 @dataclasses.dataclass
 class Run:
-    """What a member needs (`takers`, `watch`, `trouble`); `drive` runs it."""
+    """What a member is made with (`about`); `drive` runs it."""
 
     given: Options
+    identity: Identity | None
     tell: Throttled
     status: Status
     takers: list[Taker]
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a member of any role is made with."""
+        return {
+            "ledger": self.given.ledger,
+            "identity": self.identity,
+            "takers": self.takers,
+            "watch": self.watch,
+            "trouble": self.trouble,
+        }
 
     def watch(self, notice: Notice) -> None:
         """Show and log a notice."""

@@ -6,30 +6,25 @@ It holds nothing private.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, final
 
 from tacit.errors import InputError
 from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.messages import Message
-from tacit.protocol.notices import Notice
 from tacit.protocol.records import Closed
 from tacit.protocol.roster import COORDINATOR
 from tacit.report import Row, Shown, Summary, each, result_row, up
-from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
 from tacit.runtime.ledger import key_guard
-from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.node import Node
-from tacit.runtime.participant import Ends, Participant, loaded
+from tacit.runtime.participant import Participant
 from tacit.runtime.session.cancellation import is_cancelled
-from tacit.runtime.transport.base import Transport
 from tacit.theory.advice import NOT_COVERED
 
 if TYPE_CHECKING:
+    from tacit.protocol.records import Record
     from tacit.protocol.session import Session
 
 _LOOK = 1.0
@@ -96,56 +91,31 @@ class CoordinatorResult(Shown):
 class Coordinator(Participant):
     """The server of the client-server mechanism.
 
-    Parameters
-    ----------
-    session : Session
-        The session that all members agreed on. Its coordinator's key must be the one in `identity`.
-    ledger : Ledger or path
-        Stores each round's feedback before it is sent.
-    listen : str or sequence of str
-        Where agents can connect, such as ``wss://0.0.0.0:7447``.
-    takers : sequence
-        Called with records once they are saved: a `TranscriptWriter`, a `Status`.
-    pace : float
-        Minimum seconds between rounds.
-    trouble : callable, optional
-        Called with one sentence that says who was refused, and why.
+    Parameters as for `Participant`. The key of the session's coordinator must be the one in `identity`. The
+    ledger stores each round's feedback before it is sent.
     """
 
-    number = COORDINATOR
+    machine: CoordinatorMachine
+    _cancelling: asyncio.Future[None] | None = None
 
-    def __init__(
-        self,
-        session: Session,
-        *,
-        ledger: Ledger | Path | str,
-        identity: Identity | Path | str,
-        listen: Ends = (),
-        takers: Sequence[Taker] = (),
-        transport: Transport | None = None,
-        clock: Clock | None = None,
-        pace: float = 0.0,
-        watch: Callable[[Notice], None] | None = None,
-        trouble: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        super().__init__(session, ledger, takers, watch)
-        self.identity = loaded(identity)
-        if session.coordinator != self.identity.public_key:
+    @staticmethod
+    def _number_in(session: Session, identity: Identity) -> int:
+        if session.coordinator != identity.public_key:
             raise InputError(
-                f"the key of {self.identity.name} must be the coordinator's of session {session.name}, and "
+                f"the key of {identity.name} must be the coordinator's of session {session.name}, and "
                 "is not: use the coordinator's keys, or a session without one with `tacit peer`."
             )
-        self._pace, self._clock = pace, clock or SystemClock()
-        self._cancelling: asyncio.Future[None] | None = None
-        self._transport = transport or self._websockets(listen, (), trouble)
+        return COORDINATOR
 
-    def _made(self, ledger: Ledger) -> Node:
-        sign, records = self.identity.sign, ledger.records(self.session.id)
+    def _machine(self, ledger: Ledger, records: Sequence[Record]) -> CoordinatorMachine:
         # With another ledger it would not know of rounds that agents have already completed.
-        key_guard.bind(self.identity.directory, self.session.id, ledger, self.session.expires)
-        self.machine = CoordinatorMachine.resume(self.session, records, sign=sign)
-        self._tell_takers(records)
-        return self._driven(self.machine, ledger, pace=self._pace, stopped_linger=self.machine.return_time)
+        self._bind(ledger, marked=False)
+        if self._witness is not None:
+            key_guard.take_witness(ledger, self._witness)
+        return CoordinatorMachine.resume(self.session, records, sign=self.identity.sign)
+
+    def _sources(self) -> dict[str, Any]:
+        return {"stopped_linger": self.machine.return_time}
 
     async def __aenter__(self) -> Self:
         made = await super().__aenter__()
@@ -186,7 +156,7 @@ class Coordinator(Participant):
             rounds=len(closed),
             feedback=feedback,
             used=tuple(tuple(name(i) for i in record.used) for record in closed),
-            refused={reason.name.lower(): count for reason, count in self.refused.items()},
+            refused=self._refusals(),
             session=self.session,
             deviation=None if last is None else last.deviation,
             incomplete=self.machine.incomplete,

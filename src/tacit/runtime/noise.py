@@ -50,7 +50,7 @@ def noise_of_series(session: Session, source: WholeNoise | None = None) -> Drawn
 def noise_ahead(session: Session, who: int, source: WholeNoise | None = None) -> DrawnAhead:
     """Return the pool of one agent's draws in one session, still empty.
 
-    The source is `SafeNoise`, except in tests. Users of `Agent` and `Peer` cannot choose another source.
+    The source is `SafeNoise`, except in tests. Users of `Agent` cannot choose another source.
     """
     return DrawnAhead(
         source or _source(),

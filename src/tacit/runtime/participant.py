@@ -1,4 +1,9 @@
-"""Base class of agents, peers, keepers and coordinators."""
+"""One member of a session, whatever its role: agent, keeper, coordinator.
+
+`Participant` opens the ledger, lets the role make its machine, and has it driven until it is over. A role
+says whose key it is (`_number_in`), checks what must hold before anything is sent and makes its machine
+(`_machine`), and brings what the machine needs besides (`_sources`).
+"""
 
 from __future__ import annotations
 
@@ -8,20 +13,23 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 from tacit.errors import InputError
 from tacit.protocol.notices import Notice, Refused
+from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.identity.identity import Identity
+from tacit.runtime.ledger import key_guard
 from tacit.runtime.ledger.group_commit import Taker
 from tacit.runtime.ledger.ledger import Ledger
+from tacit.runtime.limits import leave_no_core
 from tacit.runtime.node import Driven, Node
+from tacit.runtime.transport.schemes import transport_to
 
 if TYPE_CHECKING:
     from tacit.protocol.messages import Refusal
     from tacit.protocol.records import Record
     from tacit.protocol.session import Session
-    from tacit.runtime.clock import Clock
     from tacit.runtime.transport.base import Network, Transport
 
 Ends: TypeAlias = str | Sequence[str]
@@ -35,30 +43,99 @@ class Participant(ABC):
 
     Iterate over it for its notices, or give `watch`; `result` waits for the end. Leaving the block before the
     end pauses the member: the same call later resumes it from its ledger.
+
+    Parameters
+    ----------
+    session : Session
+        The session that all members agreed on.
+    ledger : Ledger or path
+        Stores its records before its messages are sent; one per member, never restored from a backup.
+    identity : Identity or path
+        Its keys.
+    witness : path, optional
+        A file on another file system or host that also stores the ledger's position; see
+        `tacit ledger witness`. It is read before joining, and flushed to disk before each message is sent.
+    listen, connect : str or sequence of str
+        Endpoints such as ``wss://192.0.2.1:7447``. The coordinator listens; agents and keepers connect to it.
+    takers : sequence
+        Called with records once they are saved: a `TranscriptWriter`, a `Status`.
+    transport : Transport, optional
+        Carries the frames, instead of one to `listen` and `connect`.
+    pace : float
+        Minimum seconds between rounds.
+    watch : callable, optional
+        Called with every notice.
+    trouble : callable, optional
+        Called with one sentence that says why there is no connection, or who was refused and why.
     """
 
-    identity: Identity
-    number: int
-    _transport: Transport
-    _clock: Clock
+    machine: Driven
+    _secretive: ClassVar[bool] = False  # whether other processes must not read this one's memory
 
     def __init__(
         self,
         session: Session,
+        *,
         ledger: Ledger | Path | str,
-        takers: Sequence[Taker],
-        watch: Callable[[Notice], None] | None,
+        identity: Identity | Path | str,
+        witness: Path | str | None = None,
+        listen: Ends = (),
+        connect: Ends = (),
+        takers: Sequence[Taker] = (),
+        transport: Transport | None = None,
+        clock: Clock | None = None,
+        pace: float = 0.0,
+        watch: Callable[[Notice], None] | None = None,
+        trouble: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.session, self._takers = session, tuple(takers)
+        if self._secretive:
+            leave_no_core()
+        self.session, self.identity = session, loaded(identity)
+        self.number = self._number_in(session, self.identity)
+        self.name = session.member_name(self.number)
         self.refused: Counter[Refusal] = Counter()
         """How many received frames were refused, by reason."""
-        self._ledger_at, self._watch = ledger, watch
+        self._ledger_at, self._watch, self._takers = ledger, watch, tuple(takers)
+        self._witness = None if witness is None else Path(witness)
+        self._clock, self._pace = clock or SystemClock(), pace
+        self._transport = transport or transport_to(
+            session,
+            self.number,
+            self.identity,
+            listen=(listen,) if isinstance(listen, str) else tuple(listen),
+            connect=(connect,) if isinstance(connect, str) else tuple(connect),
+            trouble=trouble,
+        )
         self._ledger: Ledger | None = None
         self._node: Node | None = None
         self._task: asyncio.Task[None] | None = None
         self._notices: deque[Notice] = deque(maxlen=_NOTICES)
         self._news: asyncio.Event | None = None
         self._raised = False
+
+    # ---- what a role says ----------------------------------------------------------------------------
+
+    @staticmethod
+    @abstractmethod
+    def _number_in(session: Session, identity: Identity) -> int:
+        """Return the number of the member whose key this is, or refuse it."""
+
+    def _ledger_path(self, path: Path) -> Path:
+        """Return the ledger's path, or refuse it before it is opened or created."""
+        return path
+
+    @abstractmethod
+    def _machine(self, ledger: Ledger, records: Sequence[Record]) -> Driven:
+        """Return the machine, new or resumed.
+
+        First bind the keys to the ledger, or refuse: nothing was sent by then.
+        """
+
+    def _sources(self) -> dict[str, Any]:
+        """Return what the machine needs besides: noise, readings. See `Node`."""
+        return {}
+
+    # ---- its life ------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
         self._news = asyncio.Event()
@@ -118,45 +195,45 @@ class Participant(ABC):
             self._raised = True
             raise
 
-    def _ledger_path(self, path: Path) -> Path:
-        """Return the ledger's path, or refuse it before it is opened or created."""
-        return path
-
-    @abstractmethod
     def _made(self, ledger: Ledger) -> Node:
-        """Return the node that drives this kind of member."""
-
-    def _driven(self, machine: Driven, ledger: Ledger, **more: Any) -> Node:
-        """Return the node of a machine; `more` depends on the kind of member."""
+        """Return the node that drives this member."""
+        records = ledger.records(self.session.id)
+        self.machine = self._machine(ledger, records)
+        for taker in self._takers:  # the node gives them the later ones
+            taker.take(records)
         return Node(
             self.session.id,
-            machine,
+            self.machine,
             self._transport,
             ledger,
             takers=self._takers,
             clock=self._clock,
             watch=self._notice,
-            **more,
+            pace=self._pace,
+            **self._sources(),
         )
 
-    def _websockets(self, listen: Ends, connect: Ends, trouble: Callable[[str], None]) -> Transport:
-        """Return a transport over WebSockets, which is not opened yet."""
-        from tacit.runtime.transport.websocket import WebsocketTransport
-
-        return WebsocketTransport(
-            self.session,
-            self.number,
-            self.identity.tls,
-            listen=[listen] if isinstance(listen, str) else listen,
-            connect=[connect] if isinstance(connect, str) else connect,
-            trouble=trouble,
-            revoked=self.identity.revoked,
+    def _require_usable(self, ledger: Ledger, words: str | None) -> None:
+        """Refuse a ledger that lacks what these keys have sent; see `key_guard`."""
+        session, now = self.session, self._clock.wall()
+        key_guard.require_usable(
+            self.identity.directory,
+            ledger,
+            session.id,
+            session.expires,
+            now,
+            words=words,
+            witness=self._witness,
         )
 
-    def _tell_takers(self, records: Sequence[Record]) -> None:
-        """Give earlier records to the takers; the node gives them the later ones."""
-        for taker in self._takers:
-            taker.take(records)
+    def _bind(self, ledger: Ledger, *, marked: bool = True) -> None:
+        """Bind the keys to this ledger in this session, and store its position."""
+        if marked:
+            key_guard.take(self.identity.directory, ledger)
+        key_guard.bind(self.identity.directory, self.session.id, ledger, self.session.expires)
+
+    def _refusals(self) -> dict[str, int]:
+        return {reason.name.lower(): count for reason, count in self.refused.items()}
 
     def _notice(self, notice: Notice) -> None:
         if isinstance(notice, Refused):

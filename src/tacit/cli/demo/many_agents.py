@@ -18,10 +18,11 @@ from tacit.cli.private_value import write_state
 from tacit.errors import SessionOver
 from tacit.protocol.session import Session
 from tacit.report import jsonable
-from tacit.runtime.agent import Agent, AgentResult, Peer
+from tacit.runtime.agent import Agent
+from tacit.runtime.agent_result import AgentResult
 from tacit.runtime.limits import LEDGER_FILES, require_files
 from tacit.runtime.session.file import read_addresses, read_session
-from tacit.runtime.transport.websocket import to_dial
+from tacit.runtime.transport.schemes import to_dial
 from tacit.runtime.workers import in_worker
 
 _AT_ONCE = 64
@@ -46,8 +47,7 @@ async def _all(session: Session, folder: Path, cap: float, names: list[str]) -> 
     addresses, turn = read_addresses(folder / "session.toml"), asyncio.Semaphore(_AT_ONCE)
 
     async def one(name: str) -> None:
-        kind = Agent if session.topology == "server" else Peer
-        member = kind(
+        member = Agent(
             session,
             float((folder / f"{name}.value").read_text(encoding="ascii")),
             ledger=folder / f"{name}.ledger",
@@ -66,6 +66,7 @@ async def _all(session: Session, folder: Path, cap: float, names: list[str]) -> 
             result = over.result
         finally:
             await member.__aexit__(*sys.exc_info())
+        assert isinstance(result, AgentResult)
         await in_worker(lambda: _write(folder, session, result))
 
     await asyncio.gather(*(one(name) for name in names))

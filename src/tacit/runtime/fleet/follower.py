@@ -8,15 +8,15 @@
 
 The command line uses it, and your own program can. Each session that the hub offers is judged by the owner's
 policy. Its loss is reserved in the ledger first. Then the value is read, and the same `Agent` (or `Keeper`)
-takes part as everywhere; in a series a `SeriesMember`, which reads the value in every slot. Sessions that are
-not over are stored beside the ledger, so a member that was stopped resumes them.
+takes part as everywhere. Sessions that are not over are stored beside the ledger, so a member that was
+stopped resumes them.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -30,11 +30,11 @@ from tacit.arguments import plain
 from tacit.errors import CapExceeded, FileError, InputError, LedgerError, SessionOver, TacitError
 from tacit.files import private_directory, read_private, write_whole
 from tacit.protocol.canonical import UNREADABLE
-from tacit.protocol.exact_loss import up
 from tacit.protocol.notices import MeanPublished, Notice, SlotMissed, Spoken
 from tacit.protocol.session import Session
 from tacit.protocol.standing import Standing
-from tacit.runtime.agent import Agent, AgentResult
+from tacit.runtime.agent import Agent, set_aside
+from tacit.runtime.agent_result import AgentResult, SeriesResult
 from tacit.runtime.clock import Clock, SystemClock
 from tacit.runtime.fleet.channel import SessionChannel
 from tacit.runtime.fleet.follower_notices import (
@@ -78,7 +78,6 @@ from tacit.runtime.ledger.rollback_guard import Position
 from tacit.runtime.limits import leave_no_core
 from tacit.runtime.participant import loaded, number_of
 from tacit.runtime.process_notices import Trouble
-from tacit.runtime.series import SeriesMember, series_meaning
 from tacit.runtime.status.status import begun
 from tacit.runtime.telling import Tell, Teller, say_nothing
 from tacit.runtime.transport.connection_diagnosis import clock_difference
@@ -417,20 +416,16 @@ class FleetAgent:
 
     def _reserve(self, session: Session, now: float) -> None:
         policy = self.policy
-        counted: dict[str, Any] = {"diameter": session.diameter}
-        if session.series is not None:
-            counted = series_meaning(session, policy.accepts)
-        self.ledger.reserve(
-            session.id,
-            policy.label,
-            planned=up(session.planned(number_of(session, self.identity))),
-            adjacency=session.adjacency,
-            expires=session.expires,
-            now=now,
+        set_aside(
+            self.ledger,
+            session,
+            number_of(session, self.identity),
+            label=policy.label,
             cap=policy.cap,
-            cap_adjacency=policy.adjacency,
+            adjacency=policy.adjacency,
+            accepts=policy.accepts,
             windows=policy.windows,
-            **counted,
+            now=now,
         )
 
     def _reply(self, session: Session, why: str) -> None:
@@ -478,7 +473,7 @@ class FleetAgent:
     async def _take_part(self, session: Session, fresh: bool) -> None:
         over = False
         try:
-            over = await self._kind(session)(session, fresh)
+            over = await (self._keep if self.policy.role == KEEPER else self._join)(session, fresh)
         except SessionOver:
             over = True
         except SourceFailed as error:
@@ -499,15 +494,6 @@ class FleetAgent:
             if over:
                 self._file(session).unlink(missing_ok=True)
 
-    def _kind(self, session: Session) -> Callable[[Session, bool], Awaitable[bool]]:
-        """Return how this member takes part.
-
-        It is called with the session, and with whether the session is new to this member.
-        """
-        if self.policy.role == KEEPER:
-            return self._keep
-        return self._join if session.series is None else self._read_along
-
     def _never_begun(self, session: Session) -> bool:
         """Whether a session expired before this agent sent anything in it.
 
@@ -524,63 +510,53 @@ class FleetAgent:
         self.readiness.worked()
         self._reply(session, "")
 
-    def _mine(self, session: Session) -> dict[str, Any]:
-        """Return what this agent takes part in any session with."""
-        return {
-            "ledger": self.ledger,
-            "identity": self.identity,
-            "cap": self.policy.cap,  # it may be lower than when the session was accepted
-            "label": self.policy.label,
-            "trust": self.policy.trust,
-            "transport": SessionChannel(session, number_of(session, self.identity), self.connection),
-            "clock": self._clock,
-            "watch": partial(self._show, session),
-        }
-
     async def _join(self, session: Session, fresh: bool) -> bool:
-        if self._never_begun(session):
+        if self._never_begun(session) or self._is_given_up(session):
             return True
-        value = None
-        if not self.ledger.size(session.id):
-            assert self._source is not None
-            value = await self._source.read(session.components)
+        value: Any = self._source  # a series reads it in every slot
+        if session.series is None:
+            value = None
+            if not self.ledger.size(session.id):
+                assert self._source is not None
+                value = await self._source.read(session.components)
         # Accepted only now: the source may fail, and the others would wait for an agent that never speaks.
         # The answer must not depend on the value itself, so one outside the range is accepted and clamped.
         if fresh:
             self._accept(session)
-        async with Agent(session, value, **self._mine(session)) as member:
-            del value  # the machine has the only copy
+        policy, number = self.policy, number_of(session, self.identity)
+        member: Agent = Agent(
+            session,
+            value,
+            ledger=self.ledger,
+            identity=self.identity,
+            cap=policy.cap,  # it may be lower than when the session was accepted
+            accepts=policy.accepts,
+            label=policy.label,
+            trust=policy.trust,
+            transport=SessionChannel(session, number, self.connection),
+            clock=self._clock,
+            watch=lambda notice: self._note_slot(member, notice),
+            unread=lambda _, why: self.tell(ReadingFailed(self.name, session.name, why)),
+        )
+        del value  # the member has the only copy
+        async with member:
             self.tell(SessionJoined(self.name, session.name, self.policy.role))
             result = await member.result()
         self._note(session, result)
         return True
 
-    async def _read_along(self, session: Session, fresh: bool) -> bool:
-        """Take part in a series: the value is read in every slot."""
-        if self._never_begun(session):
-            return True
-        # The policy may have changed since the series was accepted; until it has sent, nothing is lost.
-        set_aside = self.ledger.reservation(session.id)
-        unsent = set_aside is not None and not set_aside.said and not set_aside.settled
-        if unsent and (refusal := self.policy.judge_series(session)) is not None:
-            self.ledger.settle(session.id)
-            self._refuse(session, refusal.why, refusal.sentence)
-            return True
-        if fresh:
-            self._accept(session)
-        assert self._source is not None
-        member: SeriesMember = SeriesMember(
-            session,
-            self._source,
-            accepts=self.policy.accepts,
-            unread=lambda _, why: self.tell(ReadingFailed(self.name, session.name, why)),
-            **self._mine(session) | {"watch": lambda notice: self._note_slot(member, notice)},
-        )
-        async with member:
-            self.tell(SessionJoined(self.name, session.name, self.policy.role))
-            result = await member.result()
-        costs = {"loss": result.loss, "spent": result.spent, "cap": result.cap}
-        self._over(session, result.finished, result.slots, **costs)
+    def _is_given_up(self, session: Session) -> bool:
+        """Whether the policy refuses a series now, before it has sent.
+
+        The policy may have changed since the series was accepted; until it has sent, nothing is lost.
+        """
+        reserved = self.ledger.reservation(session.id)
+        if session.series is None or reserved is None or reserved.said or reserved.settled:
+            return False
+        if (refusal := self.policy.judge_series(session)) is None:
+            return False
+        self.ledger.settle(session.id)
+        self._refuse(session, refusal.why, refusal.sentence)
         return True
 
     async def _keep(self, session: Session, fresh: bool) -> bool:
@@ -603,27 +579,30 @@ class FleetAgent:
             self._over(session, result.finished, result.opened)
         return True
 
-    def _note(self, session: Session, result: AgentResult) -> None:
+    def _note(self, session: Session, result: AgentResult | SeriesResult) -> None:
         """Queue the mean for an iterator; nothing of the agent's own state."""
+        costs = {"loss": result.loss, "spent": result.spent, "cap": result.cap}
+        if isinstance(result, SeriesResult):  # `_note_slot` has queued its means
+            self._over(session, result.finished, result.slots, **costs)
+            return
         if result.finished and result.feedback is not None:
             heard = result.feedback
             mean = heard if isinstance(heard, float) else [float(number) for number in heard]
             facts = (session.name, mean, result.rounds, session.n, result.loss, result.spent, result.cap)
             self._means.append(FleetMean(*facts))
             self._news.set()
-        costs = {"loss": result.loss, "spent": result.spent, "cap": result.cap}
         self._over(session, result.finished, result.rounds, **costs)
 
-    def _note_slot(self, member: SeriesMember, notice: Notice) -> None:
+    def _note_slot(self, member: Agent, notice: Notice) -> None:
         """Count slots, queue their means for an iterator, and report trouble."""
         session = member.session
         self._show(session, notice)
         match notice:
-            case Spoken():
+            case Spoken() if session.series is not None:
                 self.tell(SlotCounted("sent"))
             case SlotMissed(slot=slot, unread=unread):
                 self.tell(SlotCounted("unsent"))
-                if not unread:  # `_note_unread` says why there is no reading
+                if not unread:  # `ReadingFailed` says why there is no reading
                     self.tell(SlotUnsent(self.name, session.name, slot))
             case MeanPublished(mean=None):
                 self.tell(SlotCounted("lost"))

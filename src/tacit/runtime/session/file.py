@@ -34,7 +34,7 @@ from tacit.protocol.fields import (
 from tacit.protocol.schema import AnySession, AroundServer, Listed, read_tables, session_of, tables_of
 from tacit.protocol.session import Session
 from tacit.runtime.identity.keys import hash_bytes, key_bytes, key_text
-from tacit.runtime.transport.connection_diagnosis import ENDPOINT
+from tacit.runtime.transport.schemes import is_endpoint
 from tacit.theory.series import Hides
 from tacit.theory.series import written as hidden_text
 
@@ -49,8 +49,13 @@ def read_session(path: str | Path) -> Session:
 
 
 def read_addresses(path: str | Path) -> dict[str, str]:
-    """Return the addresses in the file: by name, and `coordinator`."""
-    told = _told(text_of(path), str(path))
+    """Return the addresses in a session file: see `parse_addresses`."""
+    return parse_addresses(text_of(path), str(path))
+
+
+def parse_addresses(text: str, what: str) -> dict[str, str]:
+    """Return the addresses in the text of a file: by name, and `coordinator`."""
+    told = _told(text, what)
     listed: tuple[Listed, ...] = (*getattr(told, "roster", ()), *getattr(told, "keepers", ()))
     found = {entry.name: entry.address for entry in listed}
     if isinstance(told, AroundServer):
@@ -196,7 +201,7 @@ def _own_type(entries: dict[str, Any]) -> Callable[[type[Any], Any], Any]:
             if value not in numbers:
                 raise InputError(f"must name agents of the roster, and {value!r} is none")
             return AgentNumber(numbers[value])
-        if kind is Endpoint and not ENDPOINT.fullmatch(value):
+        if kind is Endpoint and not is_endpoint(value):
             raise InputError(f"must be like wss://192.0.2.1:7447, got {value!r}")
         if kind is not Endpoint:
             return kind(key_bytes(value, "it") if kind is MemberKey else hash_bytes(value, "it"))

@@ -14,7 +14,7 @@ from typing import final
 
 from tacit.errors import InputError
 
-ENDPOINT = re.compile(r"wss://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})", re.ASCII)
+_ENDPOINT = re.compile(r"wss://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):([0-9]{1,5})", re.ASCII)
 _EXPIRED, _NOT_YET, _WRONG_HOST = 10, 9, (62, 64)  # OpenSSL's codes; host name, IP address
 
 _MOST_KINDS = 1000
@@ -45,7 +45,7 @@ class SparseLog:
 
 def require_endpoint(endpoint: str) -> tuple[str, int]:
     """Return host and port of an endpoint such as ``wss://192.0.2.1:7447``."""
-    found = ENDPOINT.fullmatch(endpoint)
+    found = _ENDPOINT.fullmatch(endpoint)
     if found is None or int(found[2]) > 65535:
         raise InputError(
             f"an endpoint must look like wss://host:port, got {endpoint!r}: WebSockets over TLS are used, "

@@ -11,7 +11,7 @@ import asyncio
 import random
 import ssl
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, final
 
@@ -383,21 +383,6 @@ class WebsocketTransport:
     def _turn_out(self, link: Link, why: str) -> None:
         self._tell(why, f"A connection was ended: {why}.")
         link.close(CloseCode.POLICY_VIOLATION, why)
-
-
-def to_dial(session: Session, who: int, addresses: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the endpoints that a member connects to, of those known.
-
-    Agents of a server connect to the coordinator. Of two neighbours, the one that is earlier in the roster
-    connects to the later one, unless only the earlier one has an address.
-    """
-    if session.topology == "server":
-        names = [] if who == COORDINATOR else [session.member_name(COORDINATOR)]
-    else:
-        mine = session.member_name(who) in addresses
-        near = [(j, session.member_name(j)) for j in session.neighbours(who)]
-        names = [name for j, name in near if j > who or not mine]
-    return tuple(addresses[name] for name in names if name in addresses)
 
 
 def _require_ends(session: Session, who: int, listen: Sequence[str], connect: Sequence[str]) -> None:
