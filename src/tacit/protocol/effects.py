@@ -16,70 +16,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias, final
 
-from tacit.protocol.notices import (
-    Answered,
-    Behind,
-    Cost,
-    DisputeFound,
-    Equivocated,
-    FellSilent,
-    Finished,
-    Forgotten,
-    LostHistory,
-    MeanPublished,
-    Nonsense,
-    Notice,
-    OverCap,
-    Quiet,
-    Refused,
-    RoundClosed,
-    RoundOpened,
-    SlotMissed,
-    Spoken,
-    Stopped,
-    Updated,
-    Waiting,
-    Weighed,
-)
+from tacit.protocol.notices import Notice
 from tacit.protocol.records import Record
-
-__all__ = [  # with the notices, until everyone imports them from `notices`
-    "Answered",
-    "Behind",
-    "Cost",
-    "DisputeFound",
-    "Equivocated",
-    "Event",
-    "Expired",
-    "FellSilent",
-    "Finished",
-    "Forgotten",
-    "Halt",
-    "Heard",
-    "Joined",
-    "Left",
-    "LostHistory",
-    "MeanPublished",
-    "NoiseReady",
-    "Nonsense",
-    "Notice",
-    "OverCap",
-    "Quiet",
-    "ReadingReady",
-    "Refused",
-    "RoundClosed",
-    "RoundOpened",
-    "Send",
-    "SlotMissed",
-    "Spoken",
-    "Start",
-    "Step",
-    "Stopped",
-    "Tick",
-    "Updated",
-    "Waiting",
-    "Weighed",
-]
 
 # ---- events ---------------------------------------------------------------------------------------
 
