@@ -123,10 +123,9 @@ def test_the_files_of_each_role_are_there_and_are_shallow():
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][1:]
     assert [row[0] for row in rows] == ["coordinator", "agent", "keeper", "peer"]
     for _, machine, parts, around in rows:
-        for name in re.findall(r"`(\w+)\.py`", machine + parts):
-            module = importlib.import_module(f"tacit.protocol.{name}")
-            own = [what for what in vars(module).values() if inspect.isclass(what)]
-            for what in (what for what in own if what.__module__ == module.__name__):
-                levels = [each for each in what.__mro__ if each.__module__.startswith("tacit.")]
-                assert len(levels) <= 2, f"{what.__name__}: {levels}"
-        assert (SOURCE / "runtime" / around.strip("`")).is_file()
+        names = [f"tacit.protocol.{name}" for name in re.findall(r"`(\w+)\.py`", machine + parts)]
+        for module in map(importlib.import_module, [*names, f"tacit.runtime.{around.strip('`')[:-3]}"]):
+            for what in vars(module).values():
+                if inspect.isclass(what) and what.__module__ == module.__name__:
+                    levels = [each for each in what.__mro__ if each.__module__.startswith("tacit.")]
+                    assert len(levels) <= 2, f"{what.__name__}: {levels}"
