@@ -99,7 +99,7 @@ SETTINGS = {
     "docs/how-to/run-a-fleet.md": A_FLEET,
     "docs/how-to/embed.md": A_HUB_WITH_SESSIONS,
     "docs/how-to/run-a-session.md": ON_OTHER_MACHINES,
-    "docs/how-to/watch.md": f"{{ {A_MEMBER_TO_WATCH} }} > /dev/null",
+    "docs/how-to/operate.md": f"{{ {A_MEMBER_TO_WATCH} }} > /dev/null",
 }
 """What a page takes for granted, as shell commands."""
 
@@ -145,7 +145,7 @@ REPEATED = {
     "docs/how-to/run-a-series.md",
     "docs/how-to/sweep-on-a-cluster.md",
     "docs/how-to/use-keepers.md",
-    "docs/how-to/watch.md",
+    "docs/how-to/operate.md",
 }
 """Pages of which tests/simulation, runtime and cli show everything, besides those of tests/examples."""
 
