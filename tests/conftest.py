@@ -33,17 +33,20 @@ KERNELS = "tests/simulation/test_engine.py"
 
 FIRST = (
     KERNELS,
-    "tests/test_docs.py::test_the_site",
-    "tests/studio/",
-    "tests/test_docs.py",
-    "tests/simulation/",
+    *(
+        "tests/test_docs.py::test_the_site",
+        "tests/studio/",
+        "tests/plots/test_figures.py",
+        "tests/simulation/",
+    ),
+    *("tests/test_docs.py", "tests/test_notebooks.py", "tests/audit/", "tests/cli/"),
 )
 """Where most of the time goes: these begin first, so that no worker is left alone with one at the end."""
 
 WAITS = "tests/end_to_end/"
 """Sessions of real processes mostly wait, so they run beside what computes: a few at any time."""
 
-SHARES = re.compile(r'scope="(module|session)"|\b(browser|cluster)\b')
+SHARES = re.compile(r'scope="(module|session)"|\b(browser|cluster)\b|^(@|plan = )cache\b', re.M)
 """A module with one of these shares something expensive between its tests."""
 
 STARTS = re.compile(
@@ -233,6 +236,26 @@ def play(
         reports=reports_by_round,
         feedback=feedback,
     )
+
+
+@pytest.fixture(scope="session")
+def warm():
+    """Return a parent that forks processes of tacit."""
+    from tests.warm import Parent
+
+    made = Parent()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def forked(warm, monkeypatch):
+    """Fork the members that the demo's `Processes` start: see tests/warm.py."""
+    import subprocess
+
+    from tacit.cli.demo import processes
+
+    monkeypatch.setattr(processes, "subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": warm.start}))
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,12 @@ import pytest
 import tacit
 
 SOURCE = Path(tacit.__file__).parent
-TREES = {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
 PACKAGES = ["tacit", *(m.name for m in pkgutil.walk_packages(tacit.__path__, "tacit.") if m.ispkg)]
+
+
+@cache
+def trees():
+    return {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
 
 
 def functions(tree):
@@ -25,11 +30,11 @@ def functions(tree):
 
 
 def test_a_module_and_a_function_in_it_never_share_a_name():
-    assert [str(path) for path, tree in TREES.items() if path.stem in functions(tree)] == []
+    assert [str(path) for path, tree in trees().items() if path.stem in functions(tree)] == []
 
 
 def test_a_package_and_a_function_under_it_never_share_a_name():
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         assert not functions(tree) & set(path.relative_to(SOURCE).parts[:-1]), path
 
 
@@ -50,7 +55,7 @@ def test_every_public_name_of_a_package_is_there(name):
 
 def test_a_class_name_is_used_once():
     names = Counter(
-        node.name for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
+        node.name for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
     )
     assert [name for name, times in names.items() if times > 1] == []
 
@@ -67,12 +72,12 @@ def test_no_module_has_a_name_that_says_nothing():
     """A reader looks for what a module is about; these names do not tell."""
     empty = {"common", "helpers", "manager", "misc", "stuff", "things", "tools", "util", "utils"}
     vague = {"crew", "crowd", "happened", "kept", "mark", "parts", "reading", "saving", "speaker", "voice"}
-    assert [str(path) for path in TREES if path.stem.strip("_") in empty | vague] == []
+    assert [str(path) for path in trees() if path.stem.strip("_") in empty | vague] == []
 
 
 def test_the_package_asks_its_root_only_for_the_version():
     """The layers would not see what went through the root."""
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module == "tacit" and node.level == 0:
                 assert [alias.name for alias in node.names] == ["__version__"], path
@@ -109,7 +114,7 @@ def test_the_verbs_and_nouns_of_the_root():
 def test_a_docstring_begins_with_one_short_line():
     """Lists of names and pop-ups of editors show only this line."""
     kinds = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             first, *rest = ((isinstance(node, kinds) and ast.get_docstring(node)) or "").split("\n")
             assert len(first) <= 72, f"{path}: {first}"

@@ -19,7 +19,7 @@ TACIT = (sys.executable, "-c", "from tacit.cli import main; main()")
 
 
 @pytest.fixture
-def crew(world):
+def crew(world, forked):
     """A session of one agent and its coordinator, as processes; the value is off the range of 0 to 10."""
     session = replace(world.session(rounds=6), roster=world.session().roster[:1], quorum=1, start=1)
     write_session(session, world.folder / "session.toml", addresses=make_addresses(session))

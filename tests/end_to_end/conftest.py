@@ -220,7 +220,7 @@ class Play:
 
 
 @pytest.fixture
-def crew(tmp_path):
+def crew(tmp_path, forked):
     """Return a maker of sessions; whatever happens, their processes end with the test."""
     made = []
 

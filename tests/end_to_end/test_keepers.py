@@ -99,6 +99,7 @@ def check(scenario):
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(300, marks=pytest.mark.long)])
+@pytest.mark.usefixtures("forked")
 def test_everyone_is_killed_and_nothing_is_opened_twice(tmp_path, kills):
     """Kills are spread over agents, keepers and coordinator, and over as many sessions as they take."""
     rng, struck, sessions = random.Random(kills), Counter(), 0

@@ -8,7 +8,6 @@ import math
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 
@@ -26,14 +25,15 @@ from tacit.runtime.session.series import draft_series
 from tacit.runtime.verification.verdict import verify
 from tacit.theory.series import Hides
 
+TACIT = (sys.executable, "-c", "from tacit.cli import main; main()")
 AGENTS, WAIT = ["a0", "a1"], 300
 
 
 class Processes:
     """The members of a series, each a process of `tacit`, with their files in one folder."""
 
-    def __init__(self, folder, slots, interval, lead):
-        self.folder, self.running = folder, {}
+    def __init__(self, folder, warm, slots, interval, lead):
+        self.folder, self.running, self._start = folder, {}, warm.start
         keys = provision(folder / "keys", ["coordinator", *AGENTS, "north"], listening=["coordinator"])
         with socket.create_server(("127.0.0.1", 0)) as made:
             end = f"wss://127.0.0.1:{made.getsockname()[1]}"
@@ -67,9 +67,7 @@ class Processes:
             words += ["--value-file", f"{name}.value", "--cap", "30", "--hides", "step:2", "--delta", "1e-6"]
             words += ["--trust-file", "trust"]
         with (self.folder / f"{name}.out").open("a") as out:
-            self.running[name] = subprocess.Popen(
-                [sys.executable, "-m", "tacit", *words], cwd=self.folder, stdout=out, stderr=out
-            )
+            self.running[name] = self._start([*TACIT, *words], cwd=self.folder, stdout=out, stderr=out)
 
     def kill(self, name):
         self.running[name].send_signal(signal.SIGKILL)
@@ -100,8 +98,8 @@ def _json(line):
         return {}  # cut off by a kill
 
 
-def play(folder, slots, interval=0.5, lead=4.0):
-    members = Processes(folder, slots, interval, lead)
+def play(folder, warm, slots, interval=0.5, lead=4.0):
+    members = Processes(folder, warm, slots, interval, lead)
     for name in ("coordinator", "north", *AGENTS):
         members.start(name)
     third = slots // 4
@@ -133,11 +131,11 @@ def judge(members, slots):
     return verdict
 
 
-def test_a_short_series_with_one_kill_of_each(tmp_path):
-    judge(play(tmp_path, 12), 12)
+def test_a_short_series_with_one_kill_of_each(tmp_path, warm):
+    judge(play(tmp_path, warm, 12), 12)
 
 
 @pytest.mark.long
-def test_two_hundred_slots_with_one_kill_of_each(tmp_path):
-    verdict = judge(play(tmp_path, 200), 200)
+def test_two_hundred_slots_with_one_kill_of_each(tmp_path, warm):
+    verdict = judge(play(tmp_path, warm, 200), 200)
     assert verdict.series.lost < 150
