@@ -1,4 +1,4 @@
-"""Diagrams and lists made from the tables, so that docs match the code.
+"""Diagrams made from the tables, so that docs match the code.
 
 ``python -m tacit.protocol.diagrams < page.md > new.md`` renews what lies between the markers
 ``<!-- made from: agent -->`` and ``<!-- end -->`` of a page.
@@ -23,7 +23,6 @@ MACHINES: tuple[type[Machine], ...] = (
     KeeperMachine,
 )
 TABLES = {machine.table.name: machine.table for machine in MACHINES}
-_NOTHING = {"refuse", "misplaced", "impossible", "ignore", "tick"}
 _MARKED = re.compile(r"(<!-- made from: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -36,20 +35,6 @@ def mermaid(table: Table) -> str:
             changes.setdefault((phase, row.phase), []).append(event.value)
     for (phase, after), events in changes.items():
         lines.append(f"    {_name(phase)} --> {_name(after)}: {', '.join(events)}")
-    return "\n".join(lines)
-
-
-def listing(table: Table) -> str:
-    """Return a markdown table of what is done in each phase.
-
-    Events that are refused or ignored are left out.
-    """
-    lines = ["| in | on | does | then |", "|---|---|---|---|"]
-    for (phase, row), events in _grouped(table).items():
-        if row.action not in _NOTHING or row.phase is not phase:
-            does = "nothing" if row.action == "ignore" else row.action.replace("_", " ")
-            then = "" if row.phase is phase else row.phase.value
-            lines.append(f"| {phase.value} | {', '.join(events)} | {does} | {then} |")
     return "\n".join(lines)
 
 
@@ -75,8 +60,7 @@ def renewed(page: str) -> str:
 
     def made(found: re.Match[str]) -> str:
         start, name, end = found.groups()
-        table = TABLES[name]
-        return f"{start}\n```mermaid\n{mermaid(table)}\n```\n\n{listing(table)}\n\n{end}"
+        return f"{start}\n```mermaid\n{mermaid(TABLES[name])}\n```\n\n{end}"
 
     return _MARKED.sub(made, page)
 
