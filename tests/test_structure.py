@@ -104,7 +104,7 @@ def test_the_verbs_and_nouns_of_the_root():
         "Graph",
         "OneShot",
         "Promise",
-        "Question",
+        "Plan",
     }
     assert verbs | nouns <= set(tacit.__all__) == set(dir(tacit)) | {"__version__"}
     made = tacit.design(agents=50, epsilon=1.0, mixing=0.5)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from tacit.runtime.fleet.follower import FleetAgent
     from tacit.simulation import simulate
     from tacit.theory.answers import Design, design
+    from tacit.theory.plan import Plan
     from tacit.theory.promise import Promise, analyze
-    from tacit.theory.question import Question
 
 __version__ = "0.2.0"
 
@@ -51,8 +51,8 @@ __all__ = [
     "Infeasible",
     "InputError",
     "OneShot",
+    "Plan",
     "Promise",
-    "Question",
     "TacitError",
     "__version__",
     "analyze",
@@ -76,6 +76,6 @@ __getattr__, __dir__ = exports(
         "simulation": ("simulate",),
         "theory.answers": ("Design", "design"),
         "theory.promise": ("Promise", "analyze"),
-        "theory.question": ("Question",),
+        "theory.plan": ("Plan",),
     },
 )

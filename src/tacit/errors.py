@@ -45,7 +45,7 @@ class GraphError(InputError):
 class ParameterError(InputError):
     """A parameter is outside the range in which the guarantee holds.
 
-    ``field`` is its name among the fields of `tacit.Question`, if it is one of them.
+    ``field`` is its name among the fields of `tacit.Plan`, if it is one of them.
     """
 
     def __init__(self, message: str, field: str | None = None) -> None:

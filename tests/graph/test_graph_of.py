@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 import tacit
-from tacit import Distributed, Fading, Graph, Question
+from tacit import Distributed, Fading, Graph, Plan
 from tacit.errors import FileError
 from tacit.simulation import Record, simulate, sweep
 from tacit.simulation.results import load, save
@@ -43,7 +43,7 @@ def test_a_mechanism_takes_it(described):
 
 
 def test_a_design_takes_it(described):
-    question = Question(graph=described, epsilon=1.0)
+    question = Plan(graph=described, epsilon=1.0)
     assert "graph" in question.given()
     assert question.network.edges().tolist() == RING.edges().tolist()
 

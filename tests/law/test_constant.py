@@ -27,8 +27,8 @@ from tacit.simulation.engine import simulate
 from tacit.simulation.oracle import reference
 from tacit.simulation.record import Record
 from tacit.theory import accuracy, convergence, privacy
+from tacit.theory.plan import Plan
 from tacit.theory.promise import analyze
-from tacit.theory.question import Question
 
 LAW = Constant(0.8, 10)
 SERVER = ClientServer(LAW, agents=5)
@@ -138,8 +138,8 @@ def test_a_session_can_be_drafted_with_it(tmp_path):
         tuple(Member(name, keys[name].public_key) for name in "abc"), keys["coordinator"].public_key
     )
     asked = {"low": 0.0, "high": 1.0, "loss": 1.0, "law": Constant}
-    made = draft("s", roster, Question(**asked, rounds=5, tolerance=0.5), anyway=True)
+    made = draft("s", roster, Plan(**asked, rounds=5, tolerance=0.5), anyway=True)
     assert (made.law, made.decay) == ("constant", None)
     assert made.promise().loss <= 1.0
     with pytest.raises(LawError, match="Give a number of rounds"):
-        draft("s", roster, Question(**asked))
+        draft("s", roster, Plan(**asked))

@@ -42,8 +42,8 @@ from tacit.simulation.oracle import reference
 from tacit.simulation.record import Record
 from tacit.theory import accuracy, convergence, moments, privacy
 from tacit.theory.answers import design
+from tacit.theory.plan import Plan
 from tacit.theory.promise import analyze
-from tacit.theory.question import Question
 
 WAIT = 300
 SLACK = 0.025  # five standard deviations of a share of 0.1 in 4,000 runs
@@ -214,17 +214,17 @@ def test_parameters_of_its_own_are_asked_for_and_no_others(tmp_path):
         known_session(further=(("rate", 0.5),))
     asked = {"agents": 3, "mixing": 0.5, "noise": 1.0, "law": "harmonic"}
     with pytest.raises(ParameterError, match="harmonic noise needs rate"):
-        Question(**asked).mechanism()
+        Plan(**asked).mechanism()
     with pytest.raises(ParameterError, match=r"rote: its own are rate"):
-        Question(**asked, parameters={"rate": 0.5, "rote": 1}).mechanism()
+        Plan(**asked, parameters={"rate": 0.5, "rote": 1}).mechanism()
     with pytest.raises(ParameterError, match="decay has a field of its own"):
-        Question(**asked, parameters={"decay": 0.5}).mechanism()
+        Plan(**asked, parameters={"decay": 0.5}).mechanism()
     with pytest.raises(ParameterError, match=r"rate: it has none"):
-        Question(**asked | {"law": "constant"}, parameters={"rate": 0.5}).mechanism()
+        Plan(**asked | {"law": "constant"}, parameters={"rate": 0.5}).mechanism()
     for wrong in ("rate", 0.5, [0.5], {1: 0.5}, {"rate": "much"}, (("rate", 1), ("rate", 2))):
         with pytest.raises(ParameterError):
-            Question(**asked, parameters=wrong)
-    assert Question(**asked, parameters={"rate": 0.5}).mechanism().law == Harmonic(0.5, 1.0, 0.5)
+            Plan(**asked, parameters=wrong)
+    assert Plan(**asked, parameters={"rate": 0.5}).mechanism().law == Harmonic(0.5, 1.0, 0.5)
     call = {"rounds": 2, "runs": 2, "path": tmp_path / "s"}
     grid = {"agents": 3, "mixing": 0.5, "noise": 1.0, "law": "harmonic"}
     with pytest.raises(ParameterError, match="needs rate"):

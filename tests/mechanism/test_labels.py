@@ -10,7 +10,7 @@ from tacit import Distributed, Fading, Graph, OneShot
 from tacit.audit import Simulated
 from tacit.errors import ParameterError, StateError
 from tacit.simulation import sweep
-from tacit.theory.question import Question
+from tacit.theory.plan import Plan
 from tacit.theory.targets import target
 
 LAW = Fading(0.5, 1.0, 0.8)
@@ -98,7 +98,7 @@ def test_a_comparison_and_an_audit_take_values_by_label():
 def test_a_question_takes_mixing_and_noise_by_label():
     mixing = {"a": 0.5, "b": 0.6, "c": 0.7, "hub": 0.8}
     noise = pd.Series({"hub": 4.0, "c": 3.0, "a": 1.0, "b": 2.0})
-    question = Question(graph=STAR, mixing=mixing, noise=noise, decay=0.9, rounds=3)
+    question = Plan(graph=STAR, mixing=mixing, noise=noise, decay=0.9, rounds=3)
     assert question.mixing == (0.8, 0.5, 0.6, 0.7)
     assert question.noise == tuple(ORDERED)
     assert question.mechanism().law == Fading([0.8, 0.5, 0.6, 0.7], ORDERED, 0.9)

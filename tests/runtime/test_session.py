@@ -30,13 +30,13 @@ from tacit.runtime.session.file import (
     write_session,
 )
 from tacit.theory.advice import ONE_DRAW
-from tacit.theory.question import Question
+from tacit.theory.plan import Plan
 
 
 def draft(name, roster, **asked):
     """Draft a session from the fields of a question and its own terms."""
-    fields = {name: asked.pop(name) for name in Question.names() if name in asked}
-    return session_design.draft(name, roster, Question(**fields), **{"anyway": True, **asked})
+    fields = {name: asked.pop(name) for name in Plan.names() if name in asked}
+    return session_design.draft(name, roster, Plan(**fields), **{"anyway": True, **asked})
 
 
 def test_a_session_that_would_say_nothing_is_made_only_on_request():
@@ -466,7 +466,7 @@ def test_around_a_server_noise_is_drawn_once_and_one_round_is_enough():
 
 
 def test_more_keepers_than_agents_are_warned_of():
-    names, asked = [f"agent-{i}" for i in range(3, 9)], Question(low=0.0, high=10.0, loss=1.0)
+    names, asked = [f"agent-{i}" for i in range(3, 9)], Plan(low=0.0, high=10.0, loss=1.0)
     few = session_design.draft("s", roster(5), asked, keepers=names[:2], anyway=True)
     assert not [note for note in explain(few).notes if "Take fewer keepers" in note]
     many = session_design.draft("s", roster(9), asked, keepers=names, anyway=True)

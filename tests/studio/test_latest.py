@@ -6,7 +6,7 @@ import threading
 from tacit.studio.latest import Latest
 
 
-def test_questions_that_were_overtaken_are_dropped():
+def test_plans_that_were_overtaken_are_dropped():
     asked, shown, go = [], [], threading.Event()
 
     def work(question):

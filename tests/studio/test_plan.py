@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 from tests.doubles import known_key
 
-from tacit import Question
+from tacit import Plan
 from tacit.cli import main
 from tacit.protocol.roster import Member
 from tacit.report import near
@@ -252,7 +252,7 @@ def test_a_radius_for_one_component_and_for_all_is_that_of_a_session(components)
     )  # fmt: skip
     keys = [known_key(i).public_key().public_bytes_raw() for i in range(7)]
     roster = Roster(tuple(Member(f"agent-{i}", key) for i, key in enumerate(keys[:6])), keys[6])
-    session = draft("s", roster, Question(tolerance=50.0, **asked), expires=2**33, anyway=True).promise(0.05)
+    session = draft("s", roster, Plan(tolerance=50.0, **asked), expires=2**33, anyway=True).promise(0.05)
     found = plan(form)
     shown = {line.name: float(line.value) for line in found.summary.sections["Accuracy"][1:]}
     assert shown["radius"] == pytest.approx(session.theory.radius, rel=1e-5)

@@ -18,9 +18,9 @@ from tacit.theory import accuracy
 from tacit.theory.advice import ONE_DRAW
 from tacit.theory.answers import COMPARED, answer, design
 from tacit.theory.optimum import best_fading, price_of_smoothness
+from tacit.theory.plan import Plan
 from tacit.theory.privacy import epsilon
 from tacit.theory.promise import analyze
-from tacit.theory.question import Question
 from tacit.theory.trial import Trial, usual_laws
 
 STAR = Graph.from_name("star:8")
@@ -257,7 +257,7 @@ def test_no_mixing_of_a_grid_meets_a_question_with_less(seed):
     found = design(**asked)
     made = found.promise
     less = {"epsilon": made.epsilon * (1 - 1e-5)} if "agents" in asked else {"agents": made.mechanism.n - 1}
-    one = Question(**asked | less) if less.get("agents") != 0 else None
+    one = Plan(**asked | less) if less.get("agents") != 0 else None
     for sigma in (0.05, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.99, 0.995, 0.999, 0.9999, 0.99999, 0.999999):
         for law in () if one is None else usual_laws(one):
             trial = replace(Trial.of(one, law), mixing=sigma)
@@ -298,7 +298,7 @@ def test_fading_noise_is_for_motion_for_graphs_and_for_who_asks(asked):
 
 
 def test_for_failure_probabilities_of_a_half_both_laws_are_tried():
-    asked = Question(agents=10, epsilon=1.0, rounds=2, tolerance=0.5, failure_probability=0.6)
+    asked = Plan(agents=10, epsilon=1.0, rounds=2, tolerance=0.5, failure_probability=0.6)
     assert [law.name for law in usual_laws(asked)] == ["one-shot", "fading"]
     radius = answer(asked).promise.radius
     for law in usual_laws(asked):
@@ -423,6 +423,6 @@ def test_answers_can_be_written_as_json():
         ({"agents": 0, "epsilon": 1.0}, "agents must be a whole number of at least 1"),
     ],
 )
-def test_questions_that_make_no_sense(question, sentence):
+def test_plans_that_make_no_sense(question, sentence):
     with pytest.raises(ParameterError, match=sentence):
         design(**question)

@@ -184,7 +184,7 @@ def test_impossible_runs_are_refused(call, says):
         call(MECHANISMS["server"])
 
 
-def test_questions_without_an_answer_are_refused():
+def test_plans_without_an_answer_are_refused():
     run = influence.everyone(MECHANISMS["server"], 2)
     with pytest.raises(ParameterError, match="agent must be"):
         run.agent(4)

@@ -16,7 +16,7 @@ from tacit.theory.answers import design
 from tacit.theory.choosing import solve
 from tacit.theory.endings import ending
 from tacit.theory.optimum import best_fading
-from tacit.theory.question import Question
+from tacit.theory.plan import Plan
 from tacit.theory.trial import Trial
 from tacit.theory.trust import price_of_trust
 from tacit.theory.witness import find_witness
@@ -281,7 +281,7 @@ def test_vectors():
 
 
 def test_price_of_trust():
-    question = solve(Trial.of(Question(agents=1000, radius=0.2, adjacency=10, keepers=2)))
+    question = solve(Trial.of(Plan(agents=1000, radius=0.2, adjacency=10, keepers=2)))
     nobody, one, two, three = price_of_trust(question)
     assert [row.keepers for row in (nobody, one, two, three)] == [0, 1, 2, 3]
     assert two.radius == pytest.approx(0.2)

@@ -117,11 +117,11 @@ def command(
         raise click.UsageError("Give --graph and --epsilon, or --series SLOTS.")
     if out is not None:
         require_drawable(out, force, width)
-    from tacit.theory.question import Question
+    from tacit.theory.plan import Plan
 
     network = options.load_graph(graph)
     network.require_connected()
-    weights = Question(graph=network, weights=asked.pop("weights")).rows
+    weights = Plan(graph=network, weights=asked.pop("weights")).rows
     values = read_values(source, network.n, seed)
     from tacit.comparison import compare
 

@@ -44,10 +44,10 @@ def command(name_or_file: str, mixing: options.Numbers, weights: str | None, as_
     GraphML.
     """
     from tacit.theory.graph_facts import graph_facts_of
-    from tacit.theory.question import Question
+    from tacit.theory.plan import Plan
 
     graph = options.load_graph(name_or_file)
-    rows = Question(graph=graph, weights=weights).rows
+    rows = Plan(graph=graph, weights=weights).rows
     found = graph_facts_of(graph, mixing, weights=rows, name=name_or_file)
     if as_json:
         output.print_json(found.as_dict())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tacit.runtime.fleet.hub_report import SessionReport
     from tacit.runtime.fleet.orders import SessionOrder
     from tacit.runtime.fleet.store import HubStore
-    from tacit.theory.question import Question
+    from tacit.theory.plan import Plan
 
 EPILOG = """\b
 Examples:
@@ -366,7 +366,7 @@ def _expected(store: HubStore, order: SessionOrder, *, at_once: bool) -> int:
     return max(order.least, len(names)) if names else 0
 
 
-def _asked_fields(question: Question) -> dict[str, Any]:
+def _asked_fields(question: Plan) -> dict[str, Any]:
     """Return the given fields; refuse those that fix who takes part."""
     from tacit.errors import InputError
 
@@ -379,7 +379,7 @@ def _asked_fields(question: Question) -> dict[str, Any]:
     return fields
 
 
-def _require_possible(question: Question, agents: int, keepers: int) -> None:
+def _require_possible(question: Plan, agents: int, keepers: int) -> None:
     """Refuse parameters that no design could have, before the hub is asked."""
     from tacit.errors import Infeasible
     from tacit.theory.answers import answer

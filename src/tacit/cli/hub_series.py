@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from tacit.runtime.fleet.orders import SeriesOrder
     from tacit.runtime.fleet.store import HubStore
-    from tacit.theory.question import Question
+    from tacit.theory.plan import Plan
 
 _LOOK, _REPLIES = 0.1, 5.0  # seconds between polls of the store; seconds for members to answer
 
 
 def series_order(
-    question: Question,
+    question: Plan,
     *,
     slots: int,
     hides: str | None,

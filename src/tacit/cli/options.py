@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 from tacit.cli.failures import JSON_ASKED
-from tacit.theory.question import Question
-from tacit.theory.question import asked as field_of
+from tacit.theory.plan import Plan
+from tacit.theory.plan import asked as field_of
 
 if TYPE_CHECKING:
     from tacit.arrays import FloatArray
@@ -190,7 +190,7 @@ one_shot_option = click.option(
 
 
 def asked(*names: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
-    """Return options for fields of `tacit.Question`, with its help texts.
+    """Return options for fields of `tacit.Plan`, with its help texts.
 
     `changes` are other arguments of `click.option` for the option of a field.
     """
@@ -199,11 +199,11 @@ def asked(*names: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
 
 def asked_by(verb: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
     """Return options for all fields that a verb takes; see `asked`."""
-    return asked(*Question.names(verb), **changes)
+    return asked(*Plan.names(verb), **changes)
 
 
 def _options(name: str, changes: Mapping[str, Any]) -> list[Callable[[F], F]]:
-    known, default = field_of(name), Question.__dataclass_fields__[name].default
+    known, default = field_of(name), Plan.__dataclass_fields__[name].default
     usual: dict[str, Any] = {**_TYPES[known.kind], "help": known.help}
     if default is not None and default is not False and default != ():
         usual |= {"default": default, "show_default": True}
@@ -228,14 +228,14 @@ one_adjacency_option = asked(
 )
 
 
-def read_question(given: dict[str, Any]) -> Question:
+def read_question(given: dict[str, Any]) -> Plan:
     """Take the fields of a question out of the options of a command."""
-    fields = {name: given.pop(name) for name in Question.names() if name in given}
+    fields = {name: given.pop(name) for name in Plan.names() if name in given}
     if given.pop("one_shot", False):
         if fields.get("law") is not None:
             raise click.UsageError("Give --law or --one-shot, not both.")
         fields["law"] = "one-shot"
-    return Question(**fields)
+    return Plan(**fields)
 
 
 def read_size(agents: int | None, graph: str | None) -> int | Graph:

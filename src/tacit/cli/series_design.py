@@ -14,7 +14,7 @@ from tacit.cli import options
 from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
-    from tacit.theory.question import Question
+    from tacit.theory.plan import Plan
     from tacit.theory.series import SeriesDesign
 
 _TAKEN = frozenset({"agents", "keepers", "loss", "low", "high"})
@@ -55,7 +55,7 @@ delta_option = click.option(
 )
 
 
-def design_series(slots: int, hides: str | None, delta: float, question: Question) -> SeriesDesign:
+def design_series(slots: int, hides: str | None, delta: float, question: Plan) -> SeriesDesign:
     """Answer a question about a series; refuse options that it cannot use."""
     from tacit.theory import series
 
@@ -87,7 +87,7 @@ def refuse_series_options(*names: str) -> None:
         raise click.UsageError(f"{', '.join(given)} can be given for a series only: add --series SLOTS.")
 
 
-def require_only(question: Question) -> None:
+def require_only(question: Plan) -> None:
     """Refuse options that a series cannot use."""
     for name in question.given():
         if name not in _TAKEN:

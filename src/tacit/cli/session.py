@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tacit.runtime.identity.roster import Roster
     from tacit.runtime.session.check import Explanation
     from tacit.runtime.session.series import SeriesExplanation
-    from tacit.theory.question import Question
+    from tacit.theory.plan import Plan
 
 _MOST_DAYS = 36_500
 
@@ -230,7 +230,7 @@ def new(
 def _series(
     name: str,
     roster: Roster,
-    question: Question,
+    question: Plan,
     *,
     hides: str,
     days: float | None,

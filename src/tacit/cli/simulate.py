@@ -16,8 +16,8 @@ from tacit.errors import ParameterError
 if TYPE_CHECKING:
     from tacit.mechanism import Mechanism
     from tacit.simulation import Record
+    from tacit.theory.plan import Plan
     from tacit.theory.promise import Promise
-    from tacit.theory.question import Question
 
 EPILOG = """\b
 Examples:
@@ -130,7 +130,7 @@ def command(
         click.echo(f"Kept: {out}")
 
 
-def _promise(mechanism: Mechanism, question: Question) -> Promise:
+def _promise(mechanism: Mechanism, question: Plan) -> Promise:
     """Return the promise for as many rounds as will be run."""
     from tacit.theory.promise import analyze
 

@@ -19,6 +19,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, final
 
 import numpy as np
@@ -238,17 +239,18 @@ class MixingState(PrivateState):
         *,
         began: Began | None = None,
     ) -> None:
-        session, lattice = codec.session, codec.session.lattice
+        session = codec.session
         super().__init__(codec, number, budget, cover, session.planned(number))
         self._agent = session.lattice_agent(number)
         self._losses = session.account(number).per_message
         if began is None:
             if value is None:
                 raise ParameterError(f"session {session.name} needs the value of its agent.")
-            numbers = np.asarray(value, dtype=object)
-            # A value outside the range is clamped, not refused: a refusal would show something of the value.
-            self._state = lattice.start(numbers if numbers.size > 1 else numbers.reshape(())[()])
-            self.clamped = not all(lattice.low <= v <= lattice.high for v in numbers.flat)
+            vector, self.clamped = session.question.encode(value)
+            # To the nearest state step, ties up, as `Lattice.start` does (docs/proofs/lattice.md).
+            step = Fraction(2) ** session.lattice.state_exponent
+            whole = [math.floor(Fraction(number) / step + Fraction(1, 2)) for number in vector]
+            self._state = whole[0] if len(whole) == 1 else np.array(whole, dtype=object)
         else:
             self._state, self.clamped = as_array(codec.unpack(began.state)), began.clamped
         if np.size(self._state) != session.components:

@@ -39,8 +39,8 @@ from tacit.protocol.roster import (
 )
 from tacit.protocol.schema import Deadlines, PerMember
 from tacit.protocol.series import SERIES_KIND, Series
+from tacit.question import Mean, Question
 from tacit.theory.privacy import require_adjacency
-from tacit.theory.question import diameter
 
 if TYPE_CHECKING:
     from tacit.noise.accounting import Account
@@ -530,13 +530,18 @@ class Session:
         number of the range is never further from it. Clamping what is public anyway costs no privacy.
         Messages, feedback and transcripts are never clamped: others compute with them.
         """
-        inside = np.clip(np.asarray(values, dtype=np.float64), self.lattice.low, self.lattice.high)
+        inside = np.clip(np.asarray(values, dtype=np.float64), *self.question.box)
         return float(inside) if inside.ndim == 0 else inside
+
+    @cached_property
+    def question(self) -> Question:
+        """How a private value becomes numbers, and the mean an answer."""
+        return Mean(self.lattice.low, self.lattice.high, self.components)
 
     @cached_property
     def diameter(self) -> float:
         """The largest L1 distance of two values of the range, rounded up."""
-        return diameter(self.lattice.low, self.lattice.high, self.components)
+        return self.question.adjacency
 
     def require_agent(self, i: int) -> None:
         """Refuse a number that is not an agent's."""

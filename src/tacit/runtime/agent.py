@@ -18,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from tacit.errors import CapExceeded, Disputed, InputError, SessionOver
 from tacit.protocol import exact_loss
 from tacit.protocol.agent import AgentMachine
@@ -194,7 +196,7 @@ class Agent(Participant):
                     f"{self.name} has not begun this session yet: it needs its value. Give it "
                     "(--value-file, --value-stdin or --value-env)."
                 )
-            session.lattice.start(self._value)
+            session.question.encode(self._value)
         made: dict[str, Any] = {"sign": self.identity.sign, "budget": self._set_aside(ledger).budget}
         if session.keepers:
             made["private"] = ledger.ephemeral_key(session.id, self.number, session.expires)
@@ -338,5 +340,7 @@ class Agent(Participant):
     def _shown(self, numbers: tuple[int, ...]) -> Any:
         """Return public whole numbers as one number, or one per component."""
         session = self.session
-        found = session.clamp([float(session.lattice.value(v)) for v in numbers])
-        return float(found[0]) if session.components == 1 else found
+        found = session.question.decode(
+            [float(session.lattice.value(v)) for v in numbers], session.n
+        ).estimates
+        return found[0] if len(found) == 1 else np.array(found)

@@ -28,7 +28,7 @@ from tacit.graph.sources import is_one_graph
 from tacit.law import Fading, Law, named
 from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.topology import rule_names
-from tacit.theory.question import NO_KEEPERS
+from tacit.theory.plan import NO_KEEPERS
 
 Setting: TypeAlias = int | float | str
 Grid: TypeAlias = Mapping[str, Any]

@@ -10,7 +10,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, TypeVar
 
 from tacit.errors import InputError, ParameterError
-from tacit.theory.question import Question
+from tacit.theory.plan import Plan
 
 T = TypeVar("T")
 
@@ -202,7 +202,7 @@ def field_of(name: str | None) -> str:
     return field if field in Form.__dataclass_fields__ else ""
 
 
-def read(form: Form) -> Question:
+def read(form: Form) -> Plan:
     """Turn the fields into a question, or report every field that is wrong.
 
     Raises
@@ -230,6 +230,6 @@ def read(form: Form) -> Question:
     if get.wrong:
         raise FieldErrors(get.wrong)
     try:
-        return Question(**said)
+        return Plan(**said)
     except ParameterError as error:
         raise FieldErrors({field_of(error.field): str(error)}) from None

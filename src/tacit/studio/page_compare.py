@@ -11,7 +11,7 @@ from tacit.studio import charts
 from tacit.studio.address import Address, Query, say_instead
 from tacit.studio.compare import differences, two_forms, two_forms_query, with_more_agents
 from tacit.studio.form import EXAMPLE, Form
-from tacit.studio.page_plan import Answer, trusts
+from tacit.studio.page_plan import AnswerCard, trusts
 from tacit.studio.panel import Panel
 from tacit.studio.planning import PlanAnswer, TradeoffCurve
 from tacit.studio.shell import PageNotice, card, chart, page, redraw, table
@@ -53,7 +53,7 @@ class ComparePage:
                 self._write(f"{name} {panel.changed}")
 
         with ui.element("div").classes("stack"):
-            answer: Answer[Form] = Answer(f"Setting {name}")
+            answer: AnswerCard[Form] = AnswerCard(f"Setting {name}")
             with ui.element("div").classes("card"):
                 panel = self._panels[name] = Panel(form, show, self._drawing(name), name)
         ui.timer(0.01, panel.start, once=True)

@@ -24,7 +24,7 @@ from tacit.theory.answers import Design
 F = TypeVar("F", bound=Any)
 
 
-class Answer(Generic[F]):
+class AnswerCard(Generic[F]):
     """The answer to one form: a headline, possible changes, or an error."""
 
     def __init__(self, heading: str = "Answer") -> None:
@@ -99,7 +99,7 @@ class PlanPage:
             with ui.element("div").classes("card"):
                 self._panel = Panel(form, self._show, self._draw)
             with ui.element("div").classes("stack"):
-                self._answer: Answer[Form] = Answer()
+                self._answer: AnswerCard[Form] = AnswerCard()
                 with card("Privacy against accuracy") as self._card:
                     self._picture = chart(charts.tradeoff({"": None}), "Radius against privacy loss")
                 self._numbers = Numbers()

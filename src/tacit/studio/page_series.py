@@ -12,7 +12,7 @@ from tacit.studio.address import Address, Query, say_instead
 from tacit.studio.examples import SERIES
 from tacit.studio.fields import Fields
 from tacit.studio.form import TRUSTED
-from tacit.studio.page_plan import Answer, assumptions
+from tacit.studio.page_plan import AnswerCard, assumptions
 from tacit.studio.scales import Scale
 from tacit.studio.series_planning import HIDES, SeriesAnswer, SeriesForm, from_query, plan_series
 from tacit.studio.shell import Numbers, PageNotice, card, chart, code, kinds, page, redraw
@@ -89,7 +89,7 @@ class SeriesPage:
             with ui.element("div").classes("card"):
                 self._panel = SeriesPanel(form, self._show)
             with ui.element("div").classes("stack"):
-                self._answer: Answer[SeriesForm] = Answer()
+                self._answer: AnswerCard[SeriesForm] = AnswerCard()
                 with card("What each mechanism would do") as self._card:
                     self._picture = chart(
                         charts.over_slots(None, "", 1, ""), "Deviation of each mean over the number of means"

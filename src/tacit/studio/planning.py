@@ -19,7 +19,7 @@ from tacit.studio.words import percent, with_unit
 from tacit.theory import accuracy
 from tacit.theory.advice import right_at_most, strength
 from tacit.theory.answers import Design, answer
-from tacit.theory.question import Question
+from tacit.theory.plan import Plan
 from tacit.theory.trial import Trial
 
 _LIMITS = {"agents": (1, 10**15), "rounds": (1, 10**6), "mixing": (1e-6, 1), "components": (1, 10**6)}
@@ -80,7 +80,7 @@ class PlanAnswer:
     """The result of a form: a design, or possible changes, or errors."""
 
     form: Form
-    question: Question | None = None
+    question: Plan | None = None
     design: Design | None = None
     headline: str = ""
     plain: str = ""
@@ -117,7 +117,7 @@ def plan(form: Form) -> PlanAnswer:
         return replace(asked, wrong={"": sentence})
 
 
-def _modest(question: Question) -> Question:
+def _modest(question: Plan) -> Plan:
     """Refuse numbers that would take too long, with an error at each field."""
     wrong = {}
     for name, (low, high) in _LIMITS.items():
@@ -143,17 +143,17 @@ def sketch(form: Form) -> TradeoffCurve | None:
 
 
 @lru_cache(maxsize=256)
-def _design(question: Question) -> Design:
+def _design(question: Plan) -> Design:
     with np.errstate(over="raise", invalid="raise", divide="raise"):
         return answer(_loaded(question))
 
 
-def _loaded(question: Question) -> Question:
+def _loaded(question: Plan) -> Plan:
     """Return the question with its graph built, unless it is too large."""
     return replace(question, graph=graph(question.graph)) if isinstance(question.graph, str) else question
 
 
-def _answered(asked: PlanAnswer, question: Question, found: Design) -> PlanAnswer:
+def _answered(asked: PlanAnswer, question: Plan, found: Design) -> PlanAnswer:
     made, unit = found.promise, asked.form.unit.strip()
     if found.mechanism.keepers > _MOST_KEEPERS:
         raise ParameterError(
@@ -201,7 +201,7 @@ def _headline(form: Form, found: Design) -> str:
     }[form.find]
 
 
-def _trust(form: Form, question: Question) -> tuple[TrustAnswer, ...]:
+def _trust(form: Form, question: Plan) -> tuple[TrustAnswer, ...]:
     """Return the answers without and with keepers.
 
     If the form has no keepers, the second answer is for two.
@@ -211,7 +211,7 @@ def _trust(form: Form, question: Question) -> tuple[TrustAnswer, ...]:
     return tuple(_trusting(form, question, m) for m in (0, question.keepers or _USUAL_KEEPERS))
 
 
-def _trusting(form: Form, question: Question, keepers: int) -> TrustAnswer:
+def _trusting(form: Form, question: Plan, keepers: int) -> TrustAnswer:
     whom, asked = TRUSTED[str(keepers)], keepers == question.keepers
     try:
         found = _design(replace(question, keepers=keepers))
@@ -239,7 +239,7 @@ def _needed(error: Infeasible, form: Form) -> str:
 
 
 @lru_cache(maxsize=256)
-def _unit_radii(size: Question) -> tuple[float, float, float, float]:
+def _unit_radii(size: Plan) -> tuple[float, float, float, float]:
     """Return the certain part of the radius, and three radii at ε = 1.
 
     The three are of the design and of one-shot noise, without the certain part, and Chebyshev's bound.
@@ -252,7 +252,7 @@ def _unit_radii(size: Question) -> tuple[float, float, float, float]:
     return certain, trial.radius_of(designed) - certain, once, chebyshev
 
 
-def _curve(question: Question, unit: str) -> TradeoffCurve | None:
+def _curve(question: Plan, unit: str) -> TradeoffCurve | None:
     """Return the curve of a question; None without a size or range to draw."""
     if question.agents is None and question.graph is None:
         return None
@@ -277,7 +277,7 @@ def _curve(question: Question, unit: str) -> TradeoffCurve | None:
     return TradeoffCurve(designed, one_shot, chebyshev, unit, point, (loss, question.radius), certain)
 
 
-def _refused_curve(question: Question, unit: str) -> TradeoffCurve | None:
+def _refused_curve(question: Plan, unit: str) -> TradeoffCurve | None:
     curve = _curve(question, unit)
     return None if curve is None else replace(curve, point=None)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 
 from tacit.studio.words import typed
-from tacit.theory.question import Question
+from tacit.theory.plan import Plan
 
 
-def command(question: Question) -> str:
+def command(question: Plan) -> str:
     """Return the `tacit design` command that gives the same answer."""
     words = ["tacit", "design"]
     for name, value in question.given().items():
@@ -18,7 +18,7 @@ def command(question: Question) -> str:
     return shlex.join(words)
 
 
-def python(question: Question) -> str:
+def python(question: Plan) -> str:
     """Return the Python lines that give the same answer."""
     asked = {name: repr(value) if value is True else typed(value) for name, value in question.given().items()}
     lines = ["from tacit import design"]

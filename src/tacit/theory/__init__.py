@@ -23,7 +23,7 @@ __getattr__, __dir__ = modules(
         "optimum",
         "privacy",
         "promise",
-        "question",
+        "plan",
         "rates",
         "selection",
         "series",

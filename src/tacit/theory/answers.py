@@ -21,9 +21,9 @@ from tacit.rounding import shown_up
 from tacit.theory import choosing
 from tacit.theory.advice import ONE_DRAW, keeper_warnings, right_at_most, trusted, wide_radius
 from tacit.theory.alternatives import refuse
+from tacit.theory.plan import Plan, asks
 from tacit.theory.promise import Promise
 from tacit.theory.promise_rows import describe_size, promise_sections
-from tacit.theory.question import Question, asks
 from tacit.theory.trial import Trial, usual_laws
 from tacit.theory.trust import Trust, price_of_trust
 
@@ -39,23 +39,23 @@ COMPARED = (
 
 @dataclass(frozen=True, eq=False)
 class Design(ByValue, Shown):
-    """The answer to a design question.
+    """The answer to a design plan.
 
     Attributes
     ----------
-    question : Question
+    plan : Plan
         What was asked.
     promise, baseline : Promise
         The promise of the noise of least variance, and that of one-shot noise of the same ε.
     answered : str
         The side that was left open: privacy, accuracy, size or rounds.
     smoothest : float or None
-        The least mixing found that also meets the question, if no mixing was given.
+        The least mixing found that also meets the plan, if no mixing was given.
     solved : Trial or None
-        The question with its answer filled in.
+        The plan with its answer filled in.
     """
 
-    question: Question
+    plan: Plan
     promise: Promise
     baseline: Promise
     answered: str
@@ -108,9 +108,9 @@ class Design(ByValue, Shown):
 
     def _about_law(self) -> str:
         """Say why this law was chosen, or what one-shot noise would gain."""
-        by_default = self.question.law is None and self.question.mixing is None
+        by_default = self.plan.law is None and self.plan.mixing is None
         if self.drawn_once:
-            return "" if not by_default else ONE_DRAW if len(usual_laws(self.question)) == 1 else COMPARED
+            return "" if not by_default else ONE_DRAW if len(usual_laws(self.plan)) == 1 else COMPARED
         said = (
             f"One-shot noise of the same epsilon has radius {shown_up(self.baseline.radius)}, {self.compared}"
         )
@@ -157,7 +157,7 @@ class Design(ByValue, Shown):
 
         None if it is not, or if the range is unknown.
         """
-        asked = self.question
+        asked = self.plan
         if (asked.adjacency, asked.spread, asked.low) == (None, None, None):
             return None
         return wide_radius(self.promise.radius, self.promise.spread)
@@ -180,8 +180,8 @@ class Design(ByValue, Shown):
 
     def _parameters(self) -> list[Row]:
         law = self.mechanism.law
-        chosen = "σ, chosen for the question" if self.question.mixing is None else "σ, as given"
-        if self.question.mixing is None and isinstance(self.mechanism, Distributed):
+        chosen = "σ, chosen for the question" if self.plan.mixing is None else "σ, as given"
+        if self.plan.mixing is None and isinstance(self.mechanism, Distributed):
             endless = self.promise.horizon is None
             chosen = "σ, chosen: more gains at most 7%" if endless else "σ, the best of those tried"
         further = [
@@ -203,11 +203,11 @@ def _price(row: Trust) -> Row:
 
 
 @explains_extras
-@asks(Question)
-def design(question: Question) -> Design:
+@asks(Plan)
+def design(plan: Plan) -> Design:
     """Find the best parameters, and the side that was left open.
 
-    The best ones have the least variance. The keyword arguments are the fields of `tacit.Question`. Give at
+    The best ones have the least variance. The keyword arguments are the fields of `tacit.Plan`. Give at
     least two of privacy (`epsilon`, or `loss` = ε·adjacency), accuracy (`radius`) and size (`agents` or
     `graph`).
 
@@ -235,7 +235,7 @@ def design(question: Question) -> Design:
     Raises
     ------
     Infeasible
-        If no parameters meet the request; lists changes of the question that would work.
+        If no parameters meet the request; lists changes of the plan that would work.
 
     Examples
     --------
@@ -243,12 +243,12 @@ def design(question: Question) -> Design:
     >>> round(answer.mechanism.law.q, 6)
     0.584804
     """
-    return answer(question)
+    return answer(plan)
 
 
-def answer(question: Question) -> Design:
-    """Answer a question; `design` does the same from the question's fields."""
-    trials = [Trial.of(question, law) for law in usual_laws(question)]
+def answer(plan: Plan) -> Design:
+    """Answer a plan; `design` does the same from the plan's fields."""
+    trials = [Trial.of(plan, law) for law in usual_laws(plan)]
     trial, answered = trials[0], _open_side(trials[0])
     if trial.radius == 0:
         refuse(trial)
@@ -258,38 +258,38 @@ def answer(question: Question) -> Design:
     solved = min(found, key=lambda one: _cost(one, answered))
     assert solved.epsilon is not None
     return Design(
-        question=question,
+        plan=plan,
         promise=solved.promise_of(solved.mechanism(solved.epsilon)),
         baseline=solved.promise_of(solved.one_shot(solved.epsilon)),
         answered=answered,
-        smoothest=_smoothest(question) if answered == "rounds" else None,
+        smoothest=_smoothest(plan) if answered == "rounds" else None,
         solved=solved,
     )
 
 
-def _open_side(question: Trial) -> str:
-    if not question.sized:
+def _open_side(plan: Trial) -> str:
+    if not plan.sized:
         return "size"
-    if question.epsilon is None:
+    if plan.epsilon is None:
         return "privacy"
-    return "accuracy" if question.radius is None or question.failure_probability is None else "rounds"
+    return "accuracy" if plan.radius is None or plan.failure_probability is None else "rounds"
 
 
-def _smoothest(question: Question) -> float | None:
-    """Return the least mixing found that also meets the question.
+def _smoothest(plan: Plan) -> float | None:
+    """Return the least mixing found that also meets the plan.
 
-    It is for the law that the question has once this mixing is given.
+    It is for the law that the plan has once this mixing is given.
     """
-    return choosing.smoothest(Trial.of(question, Fading if question.law is None else None))
+    return choosing.smoothest(Trial.of(plan, Fading if plan.law is None else None))
 
 
 def _cost(solved: Trial, answered: str) -> float:
-    """Return the side that a question left open; less is better."""
+    """Return the side that a plan left open; less is better."""
     assert solved.epsilon is not None
     if answered == "size":
         return float(solved.agents or 0)
     if answered == "privacy":
         return solved.epsilon
-    if solved.question.failure_probability is None:
+    if solved.plan.failure_probability is None:
         return solved.b
     return solved.radius_of(solved.mechanism(solved.epsilon))

@@ -33,32 +33,32 @@ _STRIDE, _CLOSE = 1.2, 1e-3  # of ln(σ/(1−σ)): of a first search, and of the
 _SLIGHTLY = 1e-6  # an ε or a failure probability is the least up to this
 
 
-def solve(question: Trial) -> Trial | None:
+def solve(plan: Trial) -> Trial | None:
     """Choose the mixing and compute the side that was left open.
 
-    Return the question with both, or None if nothing works.
+    Return the plan with both, or None if nothing works.
     """
-    if question.mixing is not None:
-        return _filled(question)
-    if _alike(question):
-        return _solve_alike(question)
-    for sigma in _candidates(question):
-        found = _filled(replace(question, mixing=sigma))
+    if plan.mixing is not None:
+        return _filled(plan)
+    if _alike(plan):
+        return _solve_alike(plan)
+    for sigma in _candidates(plan):
+        found = _filled(replace(plan, mixing=sigma))
         if found is not None:
             return found
     return None
 
 
-def smoothest(question: Trial) -> float | None:
-    """Return the least mixing found that meets the question.
+def smoothest(plan: Trial) -> float | None:
+    """Return the least mixing found that meets the plan.
 
     None if there is none, or if mixing was given.
     """
-    if question.mixing is not None:
+    if plan.mixing is not None:
         return None
 
     def enough(sigma: float) -> bool:
-        return _filled(replace(question, mixing=sigma)) is not None
+        return _filled(replace(plan, mixing=sigma)) is not None
 
     high = next((sigma for sigma in (*_GRID, *_BEYOND) if enough(sigma)), None)
     if high is None:
@@ -70,88 +70,88 @@ def smoothest(question: Trial) -> float | None:
     return high
 
 
-def by_agreement(question: Trial) -> list[tuple[float, Trial]]:
+def by_agreement(plan: Trial) -> list[tuple[float, Trial]]:
     """Return the final disagreement for each mixing of a grid.
 
-    The smallest comes first. The question must have ε and a size.
+    The smallest comes first. The plan must have ε and a size.
     """
     found = []
-    for sigma in [question.mixing] if question.mixing is not None else _grid(question):
-        trial = replace(question, mixing=sigma)
-        found.append((trial.disagreement_of(trial.mechanism(question.epsilon or 1.0)), trial))
+    for sigma in [plan.mixing] if plan.mixing is not None else _grid(plan):
+        trial = replace(plan, mixing=sigma)
+        found.append((trial.disagreement_of(trial.mechanism(plan.epsilon or 1.0)), trial))
     return sorted(found, key=lambda pair: pair[0])
 
 
-def _filled(question: Trial) -> Trial | None:
+def _filled(plan: Trial) -> Trial | None:
     """Compute the open side for the given mixing.
 
-    None if the question cannot be met with it.
+    None if the plan cannot be met with it.
     """
-    if not question.sized:
-        n = question.least_agents()
-        return None if n is None else replace(question, agents=n)
-    if question.epsilon is None:
-        epsilon = question.least_epsilon()
-        return None if epsilon is None else replace(question, epsilon=epsilon)
-    mechanism = question.mechanism(question.epsilon)
-    if question.failure_probability is None:
-        b = question.failure_of(mechanism)
-        question = replace(question, failure_probability=b if b < 1 else 0.5)
-    return question if question.met_by(mechanism) else None
+    if not plan.sized:
+        n = plan.least_agents()
+        return None if n is None else replace(plan, agents=n)
+    if plan.epsilon is None:
+        epsilon = plan.least_epsilon()
+        return None if epsilon is None else replace(plan, epsilon=epsilon)
+    mechanism = plan.mechanism(plan.epsilon)
+    if plan.failure_probability is None:
+        b = plan.failure_of(mechanism)
+        plan = replace(plan, failure_probability=b if b < 1 else 0.5)
+    return plan if plan.met_by(mechanism) else None
 
 
-def _alike(question: Trial) -> bool:
+def _alike(plan: Trial) -> bool:
     """Whether noise moves all agents alike, as around a server.
 
     Then it never drives them apart, and the radius is exact and fast to compute.
     """
-    sized = question if question.sized else replace(question, agents=2)
+    sized = plan if plan.sized else replace(plan, agents=2)
     return convergence.moves_as_one(replace(sized, mixing=0.5).mechanism(1.0))
 
 
-def _solve_alike(question: Trial) -> Trial | None:
+def _solve_alike(plan: Trial) -> Trial | None:
     """Find the mixing that is best for the open side.
 
     Each step asks for slightly more than the best answer so far, and takes the mixing of least radius.
     """
-    if question.rounds is None:  # more mixing is never less accurate
-        return _filled(replace(question, mixing=AT_ONCE))
-    if question.sized and question.epsilon is not None and question.failure_probability is not None:
-        sigma = _most_accurate(question)
-        return None if sigma is None else _filled(replace(question, mixing=sigma))
-    found = _filled(replace(question, mixing=AT_ONCE))
-    if found is None and question.failure_probability is None:
-        sigma = _most_accurate(replace(question, failure_probability=0.5))
-        found = None if sigma is None else _filled(replace(question, mixing=sigma))
+    if plan.rounds is None:  # more mixing is never less accurate
+        return _filled(replace(plan, mixing=AT_ONCE))
+    if plan.sized and plan.epsilon is not None and plan.failure_probability is not None:
+        sigma = _most_accurate(plan)
+        return None if sigma is None else _filled(replace(plan, mixing=sigma))
+    found = _filled(replace(plan, mixing=AT_ONCE))
+    if found is None and plan.failure_probability is None:
+        sigma = _most_accurate(replace(plan, failure_probability=0.5))
+        found = None if sigma is None else _filled(replace(plan, mixing=sigma))
     while found is not None:
-        harder = _harder(question, found)
+        harder = _harder(plan, found)
         sigma = None if harder is None else _most_accurate(harder)
         if harder is None or sigma is None or _filled(replace(harder, mixing=sigma)) is None:
             break
-        found = _filled(replace(question, mixing=sigma))
+        found = _filled(replace(plan, mixing=sigma))
     return found
 
 
-def _harder(question: Trial, found: Trial) -> Trial | None:
-    """Return an answered question that asks for slightly more.
+def _harder(plan: Trial, found: Trial) -> Trial | None:
+    """Return an answered plan that asks for slightly more.
 
     None if there is no more to ask for.
     """
-    if not question.sized:
+    if not plan.sized:
         assert found.agents is not None
         return None if found.agents == 1 else replace(found, agents=found.agents - 1)
-    if question.epsilon is None:
+    if plan.epsilon is None:
         assert found.epsilon is not None
         return replace(found, epsilon=found.epsilon * (1 - _SLIGHTLY))
     return replace(found, failure_probability=found.b * (1 - _SLIGHTLY))
 
 
-def _most_accurate(question: Trial) -> float | None:
+def _most_accurate(plan: Trial) -> float | None:
     """Return the mixing of least radius with which agents agree in time.
 
-    The question must have ε, a size and a number of rounds. None if agents do not agree with any mixing.
+    The plan must have ε, a size and a number of rounds. None if agents do not agree with any mixing.
     """
-    least = _just_in_time(question)
+    least = _just_in_time(plan)
     if least is None:
         return None
     low, high = (math.log(sigma / kept(sigma)) for sigma in (least, AT_ONCE))
@@ -160,8 +160,8 @@ def _most_accurate(question: Trial) -> float | None:
         return min(max(round(1 / (1 + math.exp(-place)), 6), least), AT_ONCE)
 
     def radius(sigma: float) -> float:
-        trial = replace(question, mixing=sigma)
-        return trial.radius_of(trial.mechanism(question.epsilon or 1.0))
+        trial = replace(plan, mixing=sigma)
+        return trial.radius_of(trial.mechanism(plan.epsilon or 1.0))
 
     places = np.linspace(low, high, max(math.ceil((high - low) / _STRIDE), 1) + 1).tolist()
     radii = [radius(sigma_of(place)) for place in places]
@@ -172,34 +172,34 @@ def _most_accurate(question: Trial) -> float | None:
     return AT_ONCE if radii[-1] <= found[0] * (1 + _SLIGHTLY / 10) else found[1]
 
 
-def _just_in_time(question: Trial) -> float | None:
+def _just_in_time(plan: Trial) -> float | None:
     """Return the least mixing, of six digits, with which agents agree in time.
 
     None if there is none. Noise must move all agents alike.
     """
-    kept = min(question.tolerance / question.spread, 1.0) if question.spread else 1.0
-    just = -math.expm1(math.log(kept) / (question.rounds or 1))
+    kept = min(plan.tolerance / plan.spread, 1.0) if plan.spread else 1.0
+    just = -math.expm1(math.log(kept) / (plan.rounds or 1))
     first = max(math.floor(just / _UNIT), 1)
     for units in range(first, first + 3):  # rounding may be off by a unit
         sigma = round(units * _UNIT, 6)
-        trial = replace(question, mixing=sigma, radius=None)
+        trial = replace(plan, mixing=sigma, radius=None)
         if sigma <= AT_ONCE and trial.met_by(trial.mechanism(1.0)):
             return sigma
     return None
 
 
-def _candidates(question: Trial) -> Iterator[float]:
+def _candidates(plan: Trial) -> Iterator[float]:
     """Mixings to try on a graph, the most promising first."""
-    if question.rounds is None:  # more mixing is more accurate
+    if plan.rounds is None:  # more mixing is more accurate
         yield BRISK
-        if question.radius is not None:
+        if plan.radius is not None:
             yield from _BEYOND
         return
-    deviations = _deviations(question)
-    score = {sigma: _score(question, sigma, deviations) for sigma in _grid(question)}
+    deviations = _deviations(plan)
+    score = {sigma: _score(plan, sigma, deviations) for sigma in _grid(plan)}
     best = min(score, key=lambda sigma: score[sigma])
     if score[best][0] > 0 or best >= BRISK:
-        beyond = {sigma: _score(question, sigma, deviations) for sigma in _BEYOND}
+        beyond = {sigma: _score(plan, sigma, deviations) for sigma in _BEYOND}
         missed, side = min(beyond.values())
         if score[best][0] > 0 or (missed == 0 and side * _WORTHWHILE < score[best][1]):
             score |= beyond
@@ -209,7 +209,7 @@ def _candidates(question: Trial) -> Iterator[float]:
         low, high = places[max(best - 1, 0)], places[min(best + 1, len(places) - 1)]
         for sigma in _between(low, high):
             if sigma not in score:
-                score[sigma] = _score(question, sigma, deviations)
+                score[sigma] = _score(plan, sigma, deviations)
     for sigma in sorted(score, key=lambda sigma: score[sigma])[:_TRIES]:
         if math.isfinite(score[sigma][0]):
             yield sigma
@@ -221,49 +221,49 @@ def _between(low: float, high: float) -> Iterable[float]:
     return [round(float(sigma), min(digits, 6)) for sigma in np.linspace(low, high, _NEARBY + 2)[1:-1]]
 
 
-def _grid(question: Trial) -> list[float]:
+def _grid(plan: Trial) -> list[float]:
     """Return the mixings to try first.
 
     They are a fixed grid, and the one with fastest agreement or with agreement just in time.
     """
     found = set(_GRID)
-    one = replace(question, mixing=0.5, epsilon=1.0).mechanism(1.0)
-    if _alike(question):
-        found |= {*_BEYOND, _just_in_time(question) or AT_ONCE}
+    one = replace(plan, mixing=0.5, epsilon=1.0).mechanism(1.0)
+    if _alike(plan):
+        found |= {*_BEYOND, _just_in_time(plan) or AT_ONCE}
     elif is_reversible(one):
         seen = convergence.spectrum(one)  # μ is proportional to σ, and at 1 it is 2μ
         found.add(min(round(2 / (2 * seen.low + 2 * seen.high), 4), BRISK))
     return sorted(found)
 
 
-def _deviations(question: Trial) -> float:
+def _deviations(plan: Trial) -> float:
     """Estimate a radius in standard deviations of the average.
 
     The estimate is for this noise.
     """
-    mechanism = replace(question, mixing=0.5).mechanism(1.0)
-    spread = float(accuracy.variance(mechanism, question.rounds) ** 0.5)
-    return accuracy.radius(mechanism, question.b, question.rounds) / spread
+    mechanism = replace(plan, mixing=0.5).mechanism(1.0)
+    spread = float(accuracy.variance(mechanism, plan.rounds) ** 0.5)
+    return accuracy.radius(mechanism, plan.b, plan.rounds) / spread
 
 
-def _score(question: Trial, sigma: float, deviations: float) -> tuple[float, float]:
-    """Estimate how far this mixing misses the question.
+def _score(plan: Trial, sigma: float, deviations: float) -> tuple[float, float]:
+    """Estimate how far this mixing misses the plan.
 
     The second number is an estimate of the open side. Less is better.
     """
-    rough = replace(question, mixing=sigma).rough(deviations)
-    room = math.inf if question.radius is None else question.radius - rough.certain
-    slack = question.tolerance * (1 + 1e-12) - rough.apart
-    epsilon = question.epsilon
+    rough = replace(plan, mixing=sigma).rough(deviations)
+    room = math.inf if plan.radius is None else plan.radius - rough.certain
+    slack = plan.tolerance * (1 + 1e-12) - rough.apart
+    epsilon = plan.epsilon
     if slack < 0 or room <= 0:
-        return math.inf, max(-slack / question.tolerance, rough.certain)  # for any noise
+        return math.inf, max(-slack / plan.tolerance, rough.certain)  # for any noise
     amiss = 0.0 if epsilon is None else max(rough.apart_by_noise / epsilon - slack, 0.0)
     if amiss > 0:
-        return amiss / question.tolerance, rough.certain
+        return amiss / plan.tolerance, rough.certain
     if epsilon is None:
         needed = rough.apart_by_noise / max(slack, 1e-300) if rough.apart_by_noise else 0.0
         return 0.0, max(rough.noise / room, needed)
-    if question.radius is not None and question.failure_probability is None:
+    if plan.radius is not None and plan.failure_probability is None:
         return 0.0, rough.noise / (epsilon * room)
     found = rough.certain + rough.noise / epsilon
-    return 0.0 if question.radius is None else max(found / question.radius - 1, 0.0), found
+    return 0.0 if plan.radius is None else max(found / plan.radius - 1, 0.0), found

@@ -19,8 +19,8 @@ from tacit.theory import accuracy, convergence, privacy
 from tacit.theory.advice import keeper_warnings
 from tacit.theory.endings import ending, shares
 from tacit.theory.laplace_sum import require_probability
+from tacit.theory.plan import scope
 from tacit.theory.promise_rows import describe, promise_sections, target_notes
-from tacit.theory.question import scope
 
 if TYPE_CHECKING:
     import pandas as pd

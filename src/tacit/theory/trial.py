@@ -1,4 +1,4 @@
-"""A design question with some sides filled in, and its results."""
+"""A plan with some sides filled in, and its results."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tacit.rounding import shown_up
 from tacit.theory import accuracy, convergence, every_agent, privacy
 from tacit.theory.agreement import apart
 from tacit.theory.endings import Ending, ending, failure, shares
+from tacit.theory.plan import Plan
 from tacit.theory.promise import Promise, analyze
-from tacit.theory.question import Question
 from tacit.theory.searching import least, least_whole
 
 BRISK = 0.99
@@ -37,14 +37,14 @@ _SAME = 1 + 1e-12  # a tolerance may be exceeded by rounding errors: 0.1³ count
 @final
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Trial:
-    """A question about the best parameters, partly filled in.
+    """A plan that asks for the best parameters, partly filled in.
 
-    The fields are the sides that a search may change; everything else is taken from the question. If `mixing`
+    The fields are the sides that a search may change; everything else is taken from the plan. If `mixing`
     is None, it is free (see `tacit.theory.choosing`), and methods that need a mixing use the largest one that
     a design chooses.
     """
 
-    question: Question
+    plan: Plan
     law: type[Law]
     agents: int | None
     epsilon: float | None
@@ -68,46 +68,46 @@ class Trial:
             )
 
     @classmethod
-    def of(cls, question: Question, law: type[Law] | None = None) -> Self:
-        """Return the trial of a question with a law, the usual one unless given."""
+    def of(cls, plan: Plan, law: type[Law] | None = None) -> Self:
+        """Return the trial of a plan with a law, the usual one unless given."""
         for word in ("noise", "decay"):
-            if getattr(question, word) is not None:
+            if getattr(plan, word) is not None:
                 raise ParameterError(f"a design finds the best {word}: leave it out.", word)
-        question.own_parameters()  # refuses those that the law does not have
-        epsilon = question.epsilon
-        if question.loss is not None:
-            epsilon = question.loss / question.scope.adjacency
+        plan.own_parameters()  # refuses those that the law does not have
+        epsilon = plan.epsilon
+        if plan.loss is not None:
+            epsilon = plan.loss / plan.scope.adjacency
         return cls(
-            question=question,
-            law=usual_laws(question)[0] if law is None else law,
-            agents=question.agents,
+            plan=plan,
+            law=usual_laws(plan)[0] if law is None else law,
+            agents=plan.agents,
             epsilon=epsilon,
-            radius=question.radius,
-            failure_probability=question.failure_probability,
-            rounds=question.rounds,
-            tolerance=question.scope.tolerance,
-            mixing=question.mixing,
+            radius=plan.radius,
+            failure_probability=plan.failure_probability,
+            rounds=plan.rounds,
+            tolerance=plan.scope.tolerance,
+            mixing=plan.mixing,
         )
 
     @property
     def graph(self) -> Graph | None:
         """The graph, if there is no server."""
-        return self.question.network
+        return self.plan.network
 
     @property
     def by_loss(self) -> bool:
         """Whether privacy was given as a loss; then alternatives are losses, too."""
-        return self.question.loss is not None
+        return self.plan.loss is not None
 
     @property
     def adjacency(self) -> float:
         """Two values that differ by at most this must be hard to tell apart."""
-        return self.question.scope.adjacency
+        return self.plan.scope.adjacency
 
     @property
     def spread(self) -> float:
         """Largest minus smallest value to start from."""
-        return self.question.scope.spread
+        return self.plan.scope.spread
 
     @property
     def sized(self) -> bool:
@@ -124,7 +124,7 @@ class Trial:
         """The mixing to use."""
         largest = AT_ONCE if self.graph is None else BRISK
         sigma = np.asarray(largest if self.mixing is None else self.mixing, dtype=np.float64)
-        if self.question.true_average:
+        if self.plan.true_average:
             return float(np.max(sigma))
         return sigma if sigma.ndim else float(sigma)
 
@@ -138,17 +138,17 @@ class Trial:
         The best noise has the least variance. Its parameters are short decimal numbers.
         """
         made = self._best(law, epsilon).rounded(_typed)
-        asked = self.question.loss
+        asked = self.plan.loss
         if (
             asked is not None and epsilon == asked / self.adjacency
         ):  # rounded, so it may be slightly too large
             while privacy.loss(made, self.adjacency, self.rounds) > asked:
                 epsilon = math.nextafter(epsilon, 0.0)
                 made = self._best(law, epsilon).rounded(_typed)
-        return self.question.place(made, self.agents)
+        return self.plan.place(made, self.agents)
 
     def _best(self, law: type[Law], epsilon: float) -> Law:
-        own = self.question.own_parameters() if law is self.question.chosen_law else {}
+        own = self.plan.own_parameters() if law is self.plan.chosen_law else {}
         if own:
             return law.least_noise(self.sigma, epsilon, self.rounds, own)
         return law.best(self.sigma, epsilon, self.rounds)
@@ -163,20 +163,20 @@ class Trial:
     def ending_of(self, mechanism: Mechanism) -> Ending:
         """Return how far agents are from the target and from each other.
 
-        It is at the question's failure probability.
+        It is at the plan's failure probability.
         """
         return ending(mechanism, self.b, self.rounds, self.spread)
 
     def radius_of(self, mechanism: Mechanism) -> float:
-        """The radius of a mechanism at the question's failure probability."""
+        """The radius of a mechanism at the plan's failure probability."""
         return self.ending_of(mechanism).radius
 
     def failure_of(self, mechanism: Mechanism) -> float:
-        """The probability that a mechanism misses the question's radius."""
+        """The probability that a mechanism misses the plan's radius."""
         return failure(mechanism, self.radius or 0.0, self.rounds, self.spread)
 
     def disagreement_of(self, mechanism: Mechanism) -> float:
-        """How far apart agents may be after the question's rounds."""
+        """How far apart agents may be after the plan's rounds."""
         return self.ending_of(mechanism).disagreement
 
     def met_by(self, mechanism: Mechanism) -> bool:
@@ -192,12 +192,12 @@ class Trial:
         return self.radius is None or found.radius <= self.radius
 
     def promise_of(self, mechanism: Mechanism) -> Promise:
-        """Everything a mechanism promises, in the terms of the question."""
+        """Everything a mechanism promises, in the terms of the plan."""
         asked = {"failure_probability": self.b, "rounds": self.rounds, "tolerance": self.tolerance}
-        return analyze(mechanism, **self.question.promised() | asked)
+        return analyze(mechanism, **self.plan.promised() | asked)
 
     def least_epsilon(self) -> float | None:
-        """The least ε that meets the question with this mixing; None if no ε does."""
+        """The least ε that meets the plan with this mixing; None if no ε does."""
         if self.radius is None:
             guess = 1.0
         else:
@@ -214,7 +214,7 @@ class Trial:
         return least(lambda epsilon: self.met_by(self.mechanism(epsilon)), guess, most=1e12)
 
     def least_agents(self) -> int | None:
-        """Return the least number of agents that meets the question.
+        """Return the least number of agents that meets the plan.
 
         They are around a server. None if no number does.
         """
@@ -226,7 +226,7 @@ class Trial:
             return sized.met_by(sized.mechanism(self.epsilon or 1.0))
 
         n = 1000
-        power = 1 if self.question.keepers else 2
+        power = 1 if self.plan.keepers else 2
         # The noise's part of the radius is nearly proportional to 1/√N, with keepers to 1/N.
         for _ in range(4):
             sized = replace(self, agents=n)
@@ -273,19 +273,19 @@ class Rough(NamedTuple):
     apart_by_noise: float
 
 
-def usual_laws(question: Question) -> tuple[type[Law], ...]:
-    """Return the noise laws to try for a question; the first is the usual one.
+def usual_laws(plan: Plan) -> tuple[type[Law], ...]:
+    """Return the noise laws to try for a plan; the first is the usual one.
 
     If a server sums all messages and nobody asks for motion (a mixing), noise that is drawn once is never
     less accurate than fresh noise in every round. After finitely many rounds that is proved for failure
     probabilities below 1/2 (docs/proofs/one-shot.md); for others both laws are tried.
     """
-    if question.law is not None:
-        return (question.chosen_law,)
-    if question.graph is not None or question.mixing is not None:
+    if plan.law is not None:
+        return (plan.chosen_law,)
+    if plan.graph is not None or plan.mixing is not None:
         return (Fading,)
-    b = question.failure_probability
-    return (OneShot,) if question.rounds is None or (b is not None and b < 0.5) else (OneShot, Fading)
+    b = plan.failure_probability
+    return (OneShot,) if plan.rounds is None or (b is not None and b < 0.5) else (OneShot, Fading)
 
 
 def _typed(value: float, distance: float | None = None) -> float:

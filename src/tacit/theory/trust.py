@@ -2,7 +2,7 @@
 
 Agents that trust nobody add their own noise. Agents that trust one of m keepers let the keepers add the
 noise, once for all agents. The error then falls like 1/N instead of 1/√N (docs/proofs/keepers.md).
-`price_of_trust` answers one question for 0, 1, 2, … keepers: the loss for the same radius, and the radius for
+`price_of_trust` answers one plan for 0, 1, 2, … keepers: the loss for the same radius, and the radius for
 the same loss.
 """
 
@@ -27,34 +27,34 @@ class Trust(NamedTuple):
 
     keepers: int
     loss: float | None
-    """The least loss for the question's radius; None if no loss is large enough."""
+    """The least loss for the plan's radius; None if no loss is large enough."""
     radius: float | None
-    """The radius for the question's loss; None if agents do not agree as required."""
+    """The radius for the plan's loss; None if agents do not agree as required."""
 
 
-def price_of_trust(question: Trial, most: int = MOST_KEEPERS_SHOWN) -> list[Trust]:
-    """Return what the question leads to with 0, 1, … `most` keepers.
+def price_of_trust(plan: Trial, most: int = MOST_KEEPERS_SHOWN) -> list[Trust]:
+    """Return what the plan leads to with 0, 1, … `most` keepers.
 
     Parameters
     ----------
-    question : Trial
+    plan : Trial
         As `tacit.theory.choosing.solve` returns it: with a size, ε and mixing. Other numbers of keepers are
         compared at the radius of its mechanism, and at its ε.
     most : int
     """
-    assert question.epsilon is not None
-    radius = question.radius_of(question.mechanism(question.epsilon))
+    assert plan.epsilon is not None
+    radius = plan.radius_of(plan.mechanism(plan.epsilon))
     found = []
     for keepers in range(most + 1):
-        trial = replace(question, question=replace(question.question, keepers=keepers))
-        if keepers == question.question.keepers:
-            solved: Trial | None = question
+        trial = replace(plan, plan=replace(plan.plan, keepers=keepers))
+        if keepers == plan.plan.keepers:
+            solved: Trial | None = plan
         else:
             solved = solve(replace(trial, epsilon=None, radius=radius))
         lost = None
         if solved is not None and solved.epsilon is not None:
-            lost = loss(solved.mechanism(solved.epsilon).law, question.adjacency, question.rounds)
-        mechanism = trial.mechanism(question.epsilon)
+            lost = loss(solved.mechanism(solved.epsilon).law, plan.adjacency, plan.rounds)
+        mechanism = trial.mechanism(plan.epsilon)
         met = replace(trial, radius=None).met_by(mechanism)
         found.append(Trust(keepers, lost, trial.radius_of(mechanism) if met else None))
     return found

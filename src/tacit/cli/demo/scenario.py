@@ -82,13 +82,13 @@ class Scenario:
         from tacit.runtime.session.design import draft
         from tacit.runtime.session.file import write_session
         from tacit.theory.answers import answer
-        from tacit.theory.question import Question
+        from tacit.theory.plan import Plan
 
         graph = _graph(topology, agents)
         names = [f"agent-{i}" for i in range(agents)]
         kept = [f"keeper-{j}" for j in range(keepers)]
         roster = make_roster(folder, [*names, *kept], graph=graph is not None)
-        asked = Question(
+        asked = Plan(
             agents=agents if graph is None else None,
             graph=graph,
             keepers=keepers,

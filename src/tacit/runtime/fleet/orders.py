@@ -59,7 +59,7 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     question : dict
-        Fields of `tacit.Question`: what is promised. For a series `loss`, `low` and `high`.
+        Fields of `tacit.Plan`: what is promised. For a series `loss`, `low` and `high`.
     agents : str
         A pattern: connected agents with a matching name take part.
     keepers : tuple of str
@@ -102,12 +102,12 @@ def designed(
     from tacit.runtime.identity.roster import Roster
     from tacit.runtime.session.design import draft
     from tacit.runtime.session.series import draft_series
-    from tacit.theory.question import Question
+    from tacit.theory.plan import Plan
     from tacit.theory.series import Hides
 
     roster, kept = Roster((*members, *keepers), hub), [keeper.name for keeper in keepers]
     if order.series is None:
-        question = Question(**order.question)
+        question = Plan(**order.question)
         # For other numbers of agents, too: the hub looks at the radius of each session.
         return draft("design", roster, question, deadlines=order.deadlines, keepers=kept, anyway=True)
     asked = order.series
@@ -167,12 +167,12 @@ def require_useful_order(order: SessionOrder, agents: int) -> None:
     """Refuse an order whose means would say nothing with so many agents."""
     from tacit.theory.advice import require_useful
     from tacit.theory.answers import answer
-    from tacit.theory.question import Question
+    from tacit.theory.plan import Plan
     from tacit.theory.series import Hides, design_series
 
     asked, kept = order.question, len(order.keepers)
     if order.series is None:
-        made = answer(Question(**asked | {"agents": agents, "keepers": kept}))
+        made = answer(Plan(**asked | {"agents": agents, "keepers": kept}))
         require_useful(made.promise.radius, asked["high"] - asked["low"])
     else:
         of = order.series

@@ -23,8 +23,8 @@ from tacit.protocol.session import LAST_EXPIRY, MOST_ROUNDS, Session
 from tacit.runtime.identity.roster import COORDINATOR, Roster
 from tacit.theory.advice import require_useful
 from tacit.theory.answers import answer
+from tacit.theory.plan import Plan
 from tacit.theory.promise import Promise
-from tacit.theory.question import Question
 
 _TRIES = 60
 WEEK = 7 * 86_400.0
@@ -34,7 +34,7 @@ WEEK = 7 * 86_400.0
 def draft(
     name: str,
     roster: Roster,
-    question: Question,
+    question: Plan,
     *,
     deadlines: Deadlines | None = None,
     quorum: int | None = None,
@@ -49,7 +49,7 @@ def draft(
 
     Parameters
     ----------
-    question : Question
+    question : Plan
         With `low` and `high`. Agent i of its graph is the i-th of the roster; without a graph there is a
         coordinator. Unless the question gives the rounds, there are as many as agreement needs.
     expires : int, optional
@@ -108,7 +108,7 @@ def usual_expiry(deadlines: Deadlines, rounds: int, now: float | None = None) ->
     return min(math.ceil((time.time() if now is None else now) + max(WEEK, 2 * longest)), LAST_EXPIRY)
 
 
-def _promise(question: Question) -> Promise:
+def _promise(question: Plan) -> Promise:
     """Design for the given rounds, or for as many as agents need to agree."""
     made = answer(question).promise
     _require_few(made.rounds)

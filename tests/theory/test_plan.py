@@ -8,12 +8,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 import pytest
 
-from tacit import Constant, Fading, Graph, OneShot, Question, analyze, design
+from tacit import Constant, Fading, Graph, OneShot, Plan, analyze, design
 from tacit.cli import main
 from tacit.errors import LawError, ParameterError
 from tacit.law import Law
 from tacit.studio.form import _TYPED_IN, Form
-from tacit.theory.question import KINDS, asked
+from tacit.theory.plan import KINDS, asked
 
 VERBS = {
     "analyze": ("analyze",), "audit": ("audit",), "design": ("design",), "simulate": ("simulate",),
@@ -31,29 +31,29 @@ def command(words):
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_field_of_a_verb_is_an_option(verb):
     options = {option.name for option in command(VERBS[verb]).params}
-    assert set(Question.names(verb)) <= options
+    assert set(Plan.names(verb)) <= options
 
 
 def test_verbs_are_spelled_as_they_are():
-    assert {verb for name in Question.names() for verb in asked(name).verbs} == {*VERBS, "studio"}
+    assert {verb for name in Plan.names() for verb in asked(name).verbs} == {*VERBS, "studio"}
 
 
 def test_the_studio_has_a_text_for_each_of_its_fields():
     texts = {field.name for field in fields(Form)}
-    for name in Question.names("studio"):
+    for name in Plan.names("studio"):
         assert _TYPED_IN.get(name, name) in texts, f"add {name} to tacit.studio.form.Form and read it"
 
 
 def test_python_takes_the_same_fields_with_the_same_defaults():
-    ours = inspect.signature(Question).parameters
+    ours = inspect.signature(Plan).parameters
     assert dict(inspect.signature(design).parameters) == dict(ours)
     rest = dict(list(inspect.signature(analyze).parameters.items())[1:])
-    assert set(rest) == set(Question().promised())
+    assert set(rest) == set(Plan().promised())
     assert {name: rest[name].default for name in rest} == {name: ours[name].default for name in rest}
 
 
 def test_every_field_says_what_it_is():
-    for name in Question.names():
+    for name in Plan.names():
         assert (
             asked(name)
             .help.rstrip("]")
@@ -69,11 +69,11 @@ BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [n for n in Question.names() if asked(n).kind in BAD])
+@pytest.mark.parametrize("name", [n for n in Plan.names() if asked(n).kind in BAD])
 def test_an_error_names_its_field(name):
     for value in BAD[asked(name).kind]:
         with pytest.raises(ParameterError) as refused:
-            Question(**{name: value})
+            Plan(**{name: value})
         assert refused.value.field == name
         assert name.replace("_", " ") in str(refused.value)
 
@@ -91,7 +91,7 @@ def test_an_error_names_its_field(name):
 )
 def test_fields_that_exclude_each_other(given, field):
     with pytest.raises(ParameterError) as refused:
-        Question(**given)
+        Plan(**given)
     assert refused.value.field == field
 
 
@@ -107,31 +107,31 @@ def test_fields_that_exclude_each_other(given, field):
 )
 def test_a_mechanism_needs_just_the_parameters_of_its_law(given, field):
     with pytest.raises(ParameterError) as refused:
-        Question(**given).mechanism()
+        Plan(**given).mechanism()
     assert refused.value.field == field
 
 
 def test_the_mechanism_described():
-    found = Question(graph="ring:3", mixing=np.array([0.5, 0.6, 0.7]), noise=1, law="one-shot").mechanism()
+    found = Plan(graph="ring:3", mixing=np.array([0.5, 0.6, 0.7]), noise=1, law="one-shot").mechanism()
     assert found.law == OneShot(np.array([0.5, 0.6, 0.7]), 1.0)
     assert found.graph.n == 3
-    assert Question(graph=Graph.from_name("ring:4"), mixing=0.5, noise=2, law=Constant).mechanism().n == 4
-    assert Question(agents=2, mixing=0.8, noise=10, decay=0.6).mechanism().law == Fading(0.8, 10, 0.6)
+    assert Plan(graph=Graph.from_name("ring:4"), mixing=0.5, noise=2, law=Constant).mechanism().n == 4
+    assert Plan(agents=2, mixing=0.8, noise=10, decay=0.6).mechanism().law == Fading(0.8, 10, 0.6)
 
 
 def test_defaults_that_depend_on_other_fields():
-    assert Question().scope == (1.0, 1.0, 0.001)
-    assert Question(adjacency=2).scope == (2.0, 2.0, 0.002)
-    assert Question(spread=5).scope == (1.0, 5.0, 0.005)
-    assert Question(low=0, high=10, components=3).scope == (30.0, 10.0, 0.01)
-    assert Question(low=0, high=10, adjacency=1, tolerance=2).scope == (1.0, 10.0, 2.0)
+    assert Plan().scope == (1.0, 1.0, 0.001)
+    assert Plan(adjacency=2).scope == (2.0, 2.0, 0.002)
+    assert Plan(spread=5).scope == (1.0, 5.0, 0.005)
+    assert Plan(low=0, high=10, components=3).scope == (30.0, 10.0, 0.01)
+    assert Plan(low=0, high=10, adjacency=1, tolerance=2).scope == (1.0, 10.0, 2.0)
 
 
 def test_what_was_given_asks_the_same_again():
-    question = Question(agents=3, mixing=[0.5, 0.6, 0.7], loss=1, low=0, high=2)
-    assert Question(**question.given()) == question
-    assert hash(Question(**question.given())) == hash(question)
-    assert Question().given() == {}
+    question = Plan(agents=3, mixing=[0.5, 0.6, 0.7], loss=1, low=0, high=2)
+    assert Plan(**question.given()) == question
+    assert hash(Plan(**question.given())) == hash(question)
+    assert Plan().given() == {}
 
 
 def test_a_design_finds_noise_and_decay():
@@ -153,7 +153,7 @@ def test_a_law_without_a_best_noise_is_refused_by_the_missing_method():
 
 
 def test_asking_needs_no_numbers():
-    code = "import sys, tacit; tacit.Question(agents=5, loss=1); assert 'numpy' not in sys.modules"
+    code = "import sys, tacit; tacit.Plan(agents=5, loss=1); assert 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

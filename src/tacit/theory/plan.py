@@ -1,12 +1,12 @@
-"""A question about a mechanism: one class for all interfaces.
+"""What is planned: one class for all interfaces.
 
 Python, the command line, the studio and sessions use it.
 
-**To add a field**, add one entry to `Question`. It says the field's default, how it is read and checked
+**To add a field**, add one entry to `Plan`. It says the field's default, how it is read and checked
 (`kind`), which verbs take it, and its help. `tacit.design(...)` and the commands `analyze`, `audit`,
 `design`, `simulate` and `session new` get the keyword or the option from that entry. Then let
-`Question.place` (server or graph) or `Question.scope` (adjacency, spread, tolerance) use it. A field for the
-studio also needs its text in `tacit.studio.form.Form`; `tests/theory/test_question.py` fails without it.
+`Plan.place` (server or graph) or `Plan.scope` (adjacency, spread, tolerance) use it. A field for the
+studio also needs its text in `tacit.studio.form.Form`; `tests/theory/test_plan.py` fails without it.
 
 This module imports neither numpy nor scipy, so that `tacit design --help` answers at once.
 """
@@ -48,7 +48,7 @@ R = TypeVar("R")
 @final
 @dataclass(frozen=True)
 class Asked:
-    """How a field of a question is read, and its help text.
+    """How a field of a plan is read, and its help text.
 
     Attributes
     ----------
@@ -79,12 +79,12 @@ def _asked(kind: str, verbs: str, text: str, default: Any = None) -> Any:
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class Question:
-    """A question about private averaging.
+class Plan:
+    """A plan of private averaging: what is known of it, and what is open.
 
-    A field that is None is open, or takes its default. Two kinds of question share these fields. If `mixing`,
-    `noise` and `decay` are given, the question is what they promise (`mechanism`). If at least two of privacy
-    (`epsilon` or `loss`), accuracy (`radius`) and size (`agents` or `graph`) are given, the question is which
+    A field that is None is open, or takes its default. Two kinds of plan share these fields. If `mixing`,
+    `noise` and `decay` are given, it asks what they promise (`mechanism`). If at least two of privacy
+    (`epsilon` or `loss`), accuracy (`radius`) and size (`agents` or `graph`) are given, it asks which
     parameters are best (`tacit.design`).
 
     Raises
@@ -94,9 +94,9 @@ class Question:
 
     Examples
     --------
-    >>> Question(agents=500, low=0, high=50, loss=1).scope
+    >>> Plan(agents=500, low=0, high=50, loss=1).scope
     Scope(adjacency=50.0, spread=50.0, tolerance=0.05)
-    >>> Question(agents=500, mixing=0.8, noise=10, decay=0.6).mechanism().n
+    >>> Plan(agents=500, mixing=0.8, noise=10, decay=0.6).mechanism().n
     500
     """
 
@@ -347,8 +347,8 @@ class Question:
 
 
 def asked(name: str) -> Asked:
-    """Return how a field of a question is read, and its help text."""
-    found: Asked = Question.__dataclass_fields__[name].metadata["asked"]
+    """Return how a field of a plan is read, and its help text."""
+    found: Asked = Plan.__dataclass_fields__[name].metadata["asked"]
     return found
 
 
@@ -364,39 +364,33 @@ def scope(
     They come from the range of values (`span`) if there is one.
     """
     if adjacency is None:
-        adjacency = 1.0 if span is None else diameter(*span, components)
+        adjacency = 1.0 if span is None else _whole_range(*span, components)
     if spread is None:
         spread = adjacency if span is None else span[1] - span[0]
     # Values that are all equal agree from the start, within any tolerance.
     return Scope(adjacency, spread, (spread or adjacency) / 1000 if tolerance is None else tolerance)
 
 
-def diameter(low: float, high: float, components: int) -> float:
-    """Return the L1 distance of the two ends of a range, rounded up.
+def _whole_range(low: float, high: float, components: int) -> float:
+    from tacit.question import Mean  # has numpy
 
-    It is over all components together.
-    """
-    from fractions import Fraction
-
-    from tacit.rounding import fraction_up
-
-    return fraction_up(components * (Fraction(high) - Fraction(low)))
+    return Mean(low, high, components).adjacency
 
 
-def asks(question: Callable[P, Question]) -> Callable[[Callable[[Question], R]], Callable[P, R]]:
-    """Let a function of a question take its fields as keywords.
+def asks(plan: Callable[P, Plan]) -> Callable[[Callable[[Plan], R]], Callable[P, R]]:
+    """Let a function of a plan take its fields as keywords.
 
     The keywords have the fields' types.
     """
 
-    def decorate(answer: Callable[[Question], R]) -> Callable[P, R]:
+    def decorate(answer: Callable[[Plan], R]) -> Callable[P, R]:
         @wraps(answer)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             _require_names(answer.__name__, args, kwargs)
-            return answer(question(*args, **kwargs))
+            return answer(plan(*args, **kwargs))
 
         shape = signature(answer)
-        call.__signature__ = signature(question).replace(  # type: ignore[attr-defined]
+        call.__signature__ = signature(plan).replace(  # type: ignore[attr-defined]
             return_annotation=shape.return_annotation
         )
         return call
@@ -405,8 +399,8 @@ def asks(question: Callable[P, Question]) -> Callable[[Callable[[Question], R]],
 
 
 def _require_names(asked_of: str, args: tuple[Any, ...], names: Iterable[str]) -> None:
-    """Refuse what is not a field of a question, in the caller's words."""
-    known = Question.names()
+    """Refuse what is not a field of a plan, in the caller's words."""
+    known = Plan.names()
     if args:
         raise TypeError(f"{asked_of}() takes parameters by name only, like {asked_of}({known[0]}=...).")
     for name in names:
