@@ -1,15 +1,21 @@
 """CONTRIBUTING's "how to add": one of each is added and used. Laws are in tests/law/test_own_law.py."""
 
 import asyncio
+import json
+import os
+import shutil
+import subprocess
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 
 import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests.doubles import known_key, known_series, known_session
 from tests.runtime.builders import small_session
 
 import tacit.cli
@@ -24,6 +30,7 @@ from tacit.graph.families import FAMILIES, Family
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
+from tacit.runtime.identity.keys import key_text
 from tacit.runtime.session.file import read_addresses, write_session
 from tacit.runtime.transport import schemes
 from tacit.runtime.transport.base import Inbox, Network
@@ -223,3 +230,109 @@ def test_a_verb_and_the_row_of_each_figure(monkeypatch):
     assert "Say hello." in CliRunner().invoke(tacit.cli.main, ["--help"]).output
     for name in tacit.plots._FIGURES:
         assert callable(getattr(tacit.plots, f"draw_{name}"))
+
+
+# What CONTRIBUTING says about a field of a session: what is added where, and what follows.
+FIELD = {
+    "protocol/schema.py": [
+        (
+            "class AnySession(",
+            "class AskedFor(FieldTable, frozen=True):\n"
+            '    kind: Annotated[str, about("What is asked.")] = "mean"\n\n\n',
+        ),
+        (
+            "    deadlines: Annotated[Deadlines",
+            '    motion: Annotated[str, about("How", option="motion", verbs=("session", "hub"))] = "mixing"\n'
+            '    question: Annotated[AskedFor, about("What is asked.")] = msgspec.field('
+            "default_factory=AskedFor)\n"
+            '    scales: Annotated[tuple[Real, ...], about("Of each update.")] = ()\n',
+        ),
+    ],
+    "protocol/session.py": [
+        (
+            "    name: str\n",
+            '    motion: str = "mixing"\n    question: AskedFor = field(default_factory=AskedFor)\n'
+            "    scales: tuple[float, ...] = ()\n",
+        ),
+        ("from tacit.protocol.series", "from tacit.protocol.schema import AskedFor\n"),
+    ],
+}
+USES_FIELD = """
+import json, sys
+from pathlib import Path
+import click, tacit
+from click.testing import CliRunner
+from tacit.cli import main
+from tacit.cli.reference import session_fields
+from tacit.protocol.session import Session
+from tacit.runtime.fleet.orders import SessionOrder, designed, instance
+from tacit.runtime.session.file import read_session, session_text
+
+assert Path(tacit.__file__).is_relative_to(Path.cwd()), tacit.__file__
+for name, data in json.loads(sys.argv[1]).items():
+    old = Session.decode(bytes.fromhex(data["bytes"]))
+    assert old.id.hex() == data["id"], name
+    assert (old.motion, old.question.kind) == ("mixing", "mean")
+
+def run(*words):
+    done = CliRunner().invoke(main, [*words])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+made = ["session", "new", "--roster", "keys", "--loss", "1", "--low", "0", "--high", "10", "--anyway"]
+run(*made, "--out", "plain.toml")
+run(*made, "--motion", "linear", "--out", "linear.toml")
+linear = read_session("linear.toml")
+assert linear.motion == "linear" and read_session("plain.toml").motion == "mixing"
+text = Path("linear.toml").read_text()
+assert 'motion = "linear"' in text and "[question]" in text
+text = text.replace('kind = "mean"', 'kind = "count"').replace("topology =", "scales = [2, 0.5]\\ntopology =")
+Path("asked.toml").write_text(text)
+asked = read_session("asked.toml")
+assert asked.scales == (2.0, 0.5) and "scales = [2.0, 0.5]" in session_text(asked)
+assert asked.own_words == ()
+assert asked.question.kind == "count" and asked.id != linear.id
+assert Session.decode(asked.encode()) == asked
+assert b"question" in asked.canonical
+assert b"question" not in linear.canonical and b"motion" in linear.canonical
+run("session", "check", "asked.toml")
+assert "--motion" in run("hub", "run", "--help") and "| `question.kind` | all |" in session_fields()
+order = SessionOrder({"loss": 1.0, "low": 0.0, "high": 10.0}, settings={"motion": "linear"})
+hub = designed(order, linear.roster, (), linear.coordinator)
+assert instance(order, hub, "one", linear.roster, (), now=0.0).motion == "linear"
+"""
+
+
+def test_a_field_of_a_session(tmp_path):
+    """At most three files; file, bytes, options and reference page follow, and no id changes."""
+    source = Path(tacit.__file__).parent
+    shutil.copytree(source, tmp_path / "tacit", ignore=shutil.ignore_patterns("__pycache__"))
+    for name, additions in FIELD.items():
+        path = tmp_path / "tacit" / name
+        text = path.read_text()
+        for before, added in additions:
+            assert before in text
+            text = text.replace(before, added + before, 1)
+        path.write_text(text)
+    files = [path.relative_to(source) for path in source.rglob("*.py")]
+    copy = tmp_path / "tacit"
+    assert sum((source / file).read_bytes() != (copy / file).read_bytes() for file in files) <= 3
+    keys = [f"{name} {key_text(known_key(i).public_key().public_bytes_raw())}\n"
+            for i, name in enumerate(["coordinator", "ann", "bob", "cy"])]  # fmt: skip
+    (tmp_path / "keys").write_text("".join(keys))
+    sessions = {
+        "server": known_session(3, mixing=(0.5, 0.6, 0.7)),
+        "keepers": known_session(3, keepers=2),
+        "graph": known_session(graph="path:3", weights="metropolis"),
+        "series": known_series(),
+    }
+    old = {name: {"bytes": made.encode().hex(), "id": made.id.hex()} for name, made in sessions.items()}
+    done = subprocess.run(
+        [sys.executable, "-c", USES_FIELD, json.dumps(old)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

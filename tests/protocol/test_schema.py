@@ -308,6 +308,9 @@ def test_a_leaf_that_is_not_under_the_root_is_refused():
     for wrong in (fewer, leaf + b"\0", leaf[1:], b"", leaf.replace(b"\xa7agent-1", b"\xd9\x07agent-1")):
         with pytest.raises(InputError, match=r"leaf of a roster"):
             decode_for_one(whole.canonical, wrong, path)
+    told = msgspec.msgpack.decode(whole.canonical) | {"deadlines": {}}
+    with pytest.raises(InputError, match="canonical form"):
+        decode_for_one(msgspec.msgpack.Encoder(order="deterministic").encode(told), leaf, path)
     with pytest.raises(InputError, match="must commit to its roster"):
         decode_for_one(SESSIONS["graph"].canonical, leaf, path)
 

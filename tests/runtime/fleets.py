@@ -86,6 +86,14 @@ class HandClock:
             creeping.cancel()
 
 
+def ordered(question, **order):
+    """An order, with options of its sessions among its fields."""
+    options = {
+        name: order.pop(name) for name in ("round_deadline", "start_deadline", "repeat") if name in order
+    }
+    return SessionOrder(question, settings=options, **order)
+
+
 class Fleet:
     """A hub's directory with members beside it; what runs and what was told."""
 
@@ -159,7 +167,7 @@ class Fleet:
 
     async def run(self, name="run", *, every=None, times=None, question=ONE_SHOT, **order):
         """Ask for sessions, and return them when all are over."""
-        asked = SessionOrder(question, **order)
+        asked = ordered(question, **order)
         self.hub.store.add_task(name, msgspec.to_builtins(asked), every, times)
         return await self.over(name, times or 1)
 

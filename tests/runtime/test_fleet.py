@@ -14,7 +14,7 @@ from tests.runtime.fleets import ONE_SHOT, WAIT, Fleet, finished, following, ref
 import tacit
 from tacit.errors import FileError, InputError, LedgerError
 from tacit.protocol.records import Closed
-from tacit.protocol.session import Deadlines, Session
+from tacit.protocol.session import Session
 from tacit.runtime.clock import SystemClock
 from tacit.runtime.fleet import follower, hub_directory
 from tacit.runtime.fleet import gateway as gateway_module
@@ -56,8 +56,7 @@ def quick_designs(monkeypatch):
         key = (json.dumps(order.question), len(keepers))
         if key not in DESIGNS:
             DESIGNS[key] = real(order, members, keepers, hub)
-        waits = Deadlines(order.round_deadline, order.start_deadline, order.repeat)
-        return replace(DESIGNS[key], coordinator=hub, deadlines=waits)
+        return replace(DESIGNS[key], coordinator=hub, **order.fields)
 
     monkeypatch.setattr(hub_module, "designed", known)
     monkeypatch.setattr(hub_module, "radius_for", lambda *_: 1.0)

@@ -48,7 +48,7 @@ def quick_designs(monkeypatch):
     def known(order, members, keepers, hub):
         if not made:
             made.append(real(order, members, keepers, hub))
-        return replace(made[0], coordinator=hub, deadlines=order.deadlines)
+        return replace(made[0], coordinator=hub, **order.fields)
 
     monkeypatch.setattr(hub_module, "designed", known)
     monkeypatch.setattr(hub_module, "radius_for", lambda *_: 1.0)

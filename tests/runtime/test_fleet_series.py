@@ -96,7 +96,7 @@ class Running:
             **{"slots": SLOTS, "interval": EVERY, "hides": "step:2", "begins": begins, **series}
         )
         question = {"loss": 30.0, "low": 0.0, "high": 10.0}
-        rules = {"keepers": KEEPERS, "least": 4, "wait": 1e9, "round_deadline": EVERY / 2}
+        rules = {"keepers": KEEPERS, "least": 4, "wait": 1e9, "settings": {"round_deadline": EVERY / 2}}
         order = SessionOrder(question, series=asked, **rules)
         self.fleet.hub.store.add_task("load", msgspec.to_builtins(order), None, None)
 

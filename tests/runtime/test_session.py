@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from tacit.runtime.identity.certificates import Authority, Request
 from tacit.runtime.identity.identity import bundle, new_agent, provision
 from tacit.runtime.identity.keys import key_text
 from tacit.runtime.identity.roster import Roster, read_roster
+from tacit.runtime.participant import number_of
 from tacit.runtime.session import design as session_design
 from tacit.runtime.session.check import explain
 from tacit.runtime.session.design import worst_loss
@@ -145,6 +147,19 @@ def test_addresses_are_beside_the_session_and_not_in_it(tmp_path):
     assert read_session(tmp_path / "s.toml").id == session().id
     write_session(session(), tmp_path / "none.toml")
     assert read_addresses(tmp_path / "none.toml") == {}
+
+
+def test_an_agent_takes_its_number_only_under_the_root():
+    made = session()
+    whose = SimpleNamespace(name="agent-1", public_key=key(1))
+    assert number_of(made, whose) == 1
+    with pytest.raises(InputError, match="must be in the roster"):
+        number_of(made, SimpleNamespace(name="agent-9", public_key=key(9)))
+    swapped = session()
+    assert swapped.root == made.root  # it is known from here on
+    object.__setattr__(swapped, "roster", swapped.roster[::-1])
+    with pytest.raises(InputError, match="does not have this agent as number 2 of 4"):
+        number_of(swapped, whose)
 
 
 def test_an_existing_file_is_kept(tmp_path):

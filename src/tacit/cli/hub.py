@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tacit.cli import options, output, running
+from tacit.cli.field_options import session_options, take_settings
 from tacit.cli.notice_log import NoticeLog
 from tacit.cli.series_design import delta_option, hides_option, refuse_series_options, series_option
 from tacit.cli.status_place import StatusPlace, status_options
+from tacit.runtime.fleet.orders import USUAL
 
 if TYPE_CHECKING:
     from tacit.runtime.fleet.hub_report import SessionReport
@@ -248,20 +250,7 @@ was not begun or ended early.
 @click.option(
     "--wait", type=options.NUMBER, default=60.0, show_default=True, help="Seconds to wait for enough members."
 )
-@click.option(
-    "--round-deadline",
-    type=options.NUMBER,
-    default=10.0,
-    show_default=True,
-    help="Seconds until a round closes without agents that are late.",
-)
-@click.option(
-    "--start-deadline",
-    type=options.NUMBER,
-    default=5.0,
-    show_default=True,
-    help="Seconds to wait for all agents of the session.",
-)
+@session_options("hub", deadlines=USUAL)
 @click.option("--detach", is_flag=True, help="Do not wait for the result.")
 @options.anyway_option
 @options.json_option
@@ -279,8 +268,6 @@ def run_session(
     keepers: str | None,
     least: int,
     wait: float,
-    round_deadline: float,
-    start_deadline: float,
     detach: bool,
     anyway: bool,
     as_json: bool,
@@ -311,7 +298,7 @@ def run_session(
     from tacit.runtime.fleet.policy import seconds
     from tacit.runtime.fleet.store import HubStore
 
-    question = options.read_question(asked)
+    question, settings = options.read_question(asked), take_settings("hub", asked)
     period = None if every is None else seconds(every, "--every")
     if period is not None and not period >= 0.1:
         raise InputError(f"--every must be at least 100ms, got {every}.")
@@ -328,8 +315,8 @@ def run_session(
         require_name(one, "a keeper's name")
     if len(set(kept)) < len(kept):
         raise InputError(f"--keepers must be different members, got {keepers}.")
-    rules = SessionOrder({}, agents, kept, least, wait, round_deadline, start_deadline, anyway=anyway)
-    rules.deadlines  # noqa: B018 - refuses what cannot be one
+    rules = SessionOrder({}, agents, kept, least, wait, settings, anyway=anyway)
+    rules.fields  # noqa: B018 - refuses what no session can have
     if series is None:
         refuse_series_options("hides", "begins", "delta")
         order = msgspec.structs.replace(rules, question=_asked_fields(question))

@@ -141,7 +141,7 @@ NUMBERS, WHOLES = ListOf(Number()), ListOf(Whole())
 OUT_FILE = click.Path(dir_okay=False, path_type=Path)
 
 
-def _compose(*decorators: Callable[[F], F]) -> Callable[[F], F]:
+def compose(*decorators: Callable[[F], F]) -> Callable[[F], F]:
     """Apply option decorators so that help lists them in this order."""
 
     def apply(function: F) -> F:
@@ -194,7 +194,7 @@ def asked(*names: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
 
     `changes` are other arguments of `click.option` for the option of a field.
     """
-    return _compose(*(option for name in names for option in _options(name, changes.get(name, {}))))
+    return compose(*(option for name in names for option in _options(name, changes.get(name, {}))))
 
 
 def asked_by(verb: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:

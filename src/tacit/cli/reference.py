@@ -79,11 +79,15 @@ def session_fields() -> str:
             found.setdefault(place, (field, meta))
             where.setdefault(place, []).append(sort)
     rows = [
-        f"| `{place}` | {_where(where[place])} | {_type(field)} | {_default(field)} | {meta.description} |\n"
-        for place, (field, meta) in found.items()
-        if not place.startswith("series.hides.")  # one text in a file
+        ("field", "in", "type", "default", "meaning"),
+        ("---",) * 5,
+        *(
+            (f"`{place}`", _where(where[place]), _type(field), _default(field, meta), meta.description)
+            for place, (field, meta) in found.items()
+            if not place.startswith("series.hides.")  # one text in a file
+        ),
     ]
-    return "| field | in | type | default | meaning |\n|---|---|---|---|---|\n" + "".join(rows)
+    return "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)
 
 
 def _where(sorts: list[str]) -> str:
@@ -97,8 +101,10 @@ def _type(field: FieldInfo) -> str:
     return _TYPES.get(kind, "table" if issubclass(kind, Struct) else "list")
 
 
-def _default(field: FieldInfo) -> str:
+def _default(field: FieldInfo, meta: Meta) -> str:
     default = default_of(field)
     if default is NODEFAULT:
         return "must be given"
-    return "" if default in (None, ()) or isinstance(default, Struct) else f"{default:g}"
+    if default in (None, ()) or isinstance(default, Struct):
+        return str((meta.extra or {}).get("otherwise", ""))
+    return default if isinstance(default, str) else f"{default:g}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import failures, options, output
+from tacit.cli.field_options import session_options, take_fields
 from tacit.cli.series_design import (
     begin_time,
     delta_option,
@@ -101,40 +102,12 @@ def command() -> None:
     },
     rounds={"help": "Number of rounds (T).  [default: until agents agree]"},
 )
-@click.option(
-    "--quorum", type=options.Whole(), help="Minimum messages to close a round.  [default: over half]"
-)
-@click.option(
-    "--start",
-    type=options.Whole(),
-    help="Minimum agents present to start, after the start deadline.  [default: the quorum]",
-)
-@click.option(
-    "--round-deadline",
-    type=options.NUMBER,
-    default=30.0,
-    show_default=True,
-    help="Seconds until a round closes without agents that are late.",
-)
-@click.option(
-    "--start-deadline",
-    type=options.NUMBER,
-    default=60.0,
-    show_default=True,
-    help="Seconds to wait for all agents. Then the session starts with --start of them.",
-)
+@session_options("session")
 @click.option(
     "--days",
     type=options.NUMBER,
     help="Days until the session expires: nobody joins or sends after that.  [default: 7, or twice the "
     "longest time its rounds can take, if that is longer]",
-)
-@click.option(
-    "--repeat",
-    type=options.NUMBER,
-    default=1.0,
-    show_default=True,
-    help="Seconds until an unanswered message is sent again.",
 )
 @click.option(
     "--address",
@@ -153,9 +126,6 @@ def new(
     *,
     name: str,
     roster_path: Path,
-    round_deadline: float,
-    start_deadline: float,
-    repeat: float,
     days: float | None,
     places: tuple[str, ...],
     keepers: str | None,
@@ -180,7 +150,6 @@ def new(
     With --series, --hides and --every it is a series: a mean in every slot. --loss and --delta are then for
     all means together. A series needs --keepers.
     """
-    from tacit.protocol.schema import Deadlines
     from tacit.runtime.fleet.policy import seconds
     from tacit.runtime.identity.roster import read_roster
     from tacit.runtime.session.check import explain
@@ -188,7 +157,7 @@ def new(
     from tacit.runtime.session.file import write_session
     from tacit.runtime.session.series import explain_series
 
-    question = options.read_question(asked)
+    question, fields = options.read_question(asked), take_fields("session", asked)
     output.require_writable(out, force)
     roster = read_roster(roster_path)
     kept = [] if keepers is None else [name.strip() for name in keepers.split(",")]
@@ -204,10 +173,9 @@ def new(
             "begins": begin_time(begins),
             "delta": delta,
         }
-        waits = Deadlines(round_deadline, start_deadline, repeat)
         made = _series(
-            name, roster, question, slots=series, hides=hides, keepers=kept, deadlines=waits, days=days,
-            anyway=anyway, **timing, **asked,
+            name, roster, question, slots=series, hides=hides, keepers=kept, days=days, anyway=anyway,
+            **timing, **fields,
         )  # fmt: skip
         write_session(made, out, addresses=addresses, force=force)
         _tell(explain_series(made), out, as_json)
@@ -217,11 +185,10 @@ def new(
         name,
         roster,
         question,
-        deadlines=Deadlines(round_deadline, start_deadline, repeat),
         expires=None if days is None else _expiry(days),
         keepers=kept,
         anyway=anyway,
-        **asked,
+        **fields,
     )
     write_session(session, out, addresses=addresses, force=force)
     _tell(explain(session, question.failure_probability or 0.05), out, as_json)

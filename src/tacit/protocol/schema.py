@@ -11,12 +11,14 @@ default. What is computed, such as a quorum, is None until it is known, and writ
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, final
 
 import msgspec
 from msgspec import structs
-from msgspec.structs import asdict, force_setattr
+from msgspec.structs import FieldInfo, asdict, force_setattr
 
 from tacit.errors import LawError, ParameterError
 from tacit.law import named
@@ -31,6 +33,8 @@ from tacit.protocol.fields import (
     Time,
     about,
     converted,
+    declared,
+    default_of,
     fields_of,
     kind_of,
     misplaced,
@@ -39,8 +43,6 @@ from tacit.protocol.roster import Member, OneOf
 from tacit.protocol.series import Series
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from tacit.protocol.session import Session
 
 FORMAT: Final = 7
@@ -105,11 +107,26 @@ class Deadlines(FieldTable, frozen=True):
         A message without an answer is sent again after this time, then with exponential backoff.
     """
 
-    round: Annotated[Real, about("Seconds until a round closes without agents that are late.")] = 30.0
-    start: Annotated[Real, about("Seconds to wait for all agents; then quorum.start of them are enough.")] = (
-        60.0
-    )
-    repeat: Annotated[Real, about("Seconds until an unanswered message is sent again.")] = 1.0
+    round: Annotated[
+        Real,
+        about(
+            "Seconds until a round closes without agents that are late.",
+            option="round_deadline",
+            verbs=("session", "hub"),
+        ),
+    ] = 30.0
+    start: Annotated[
+        Real,
+        about(
+            "Seconds to wait for all agents. Then fewer are enough.",
+            option="start_deadline",
+            verbs=("session", "hub"),
+        ),
+    ] = 60.0
+    repeat: Annotated[
+        Real,
+        about("Seconds until an unanswered message is sent again.", option="repeat", verbs=("session",)),
+    ] = 1.0
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -124,9 +141,23 @@ class Deadlines(FieldTable, frozen=True):
 class Quorum(Group, frozen=True, rename={"quorum": "round"}):
     """How many must take part."""
 
-    quorum: Annotated[int | None, about("The least number of messages with which a round closes.")] = None
+    quorum: Annotated[
+        int | None,
+        about(
+            "Minimum messages to close a round.",
+            option="quorum",
+            verbs=("session",),
+            otherwise="over half; on a graph 2",
+        ),
+    ] = None
     start: Annotated[
-        int | None, about("The least number of agents to start with, after the start deadline.")
+        int | None,
+        about(
+            "Minimum agents present to start, after the start deadline.",
+            option="start",
+            verbs=("session",),
+            otherwise="the quorum",
+        ),
     ] = None
 
 
@@ -160,13 +191,18 @@ class AroundServer(AnySession, frozen=True, kw_only=True):
     coordinator_address: Annotated[
         Endpoint | None, about("Where the coordinator listens. Not part of the session.")
     ] = None
-    agents: Annotated[int | None, about("How many agents there are.")] = None
-    root: Annotated[Digest | None, about("The Merkle root of the roster; checked if it is given.")] = None
-    roster: Annotated[
-        tuple[Listed, ...], about("The agents, numbered in this order. Beside the canonical bytes.")
+    agents: Annotated[int | None, about("How many agents there are.", otherwise="from the roster")] = None
+    root: Annotated[Digest | None, about("The Merkle root of the roster.", otherwise="from the roster")] = (
+        None
+    )
+    roster: Annotated[tuple[Listed, ...], about("The agents, numbered in this order.")] = ()
+    keepers: Annotated[
+        tuple[Listed, ...], about("The members that hold masks and add the noise.", otherwise="none")
     ] = ()
-    keepers: Annotated[tuple[Listed, ...], about("The members that hold masks and add the noise.")] = ()
-    mask_bytes: Annotated[int | None, about("How many bytes a masked number has; only with keepers.")] = None
+    mask_bytes: Annotated[
+        int | None,
+        about("How many bytes a masked number has; only with keepers.", otherwise="as few as the sum needs"),
+    ] = None
 
 
 class ServerSession(AroundServer, frozen=True, kw_only=True):
@@ -194,7 +230,8 @@ class GraphSession(AnySession, frozen=True, kw_only=True):
         str | tuple[tuple[AgentNumber, AgentNumber, int], ...] | None,
         about(
             "How much each message counts: the name of a rule, or how many times an agent counts the "
-            "message of another, or its own. Without it all count the same."
+            "message of another, or its own.",
+            otherwise="all count the same",
         ),
     ] = None
     mechanism: _Mechanism
@@ -215,6 +252,67 @@ class _SessionHead(msgspec.Struct):
 
 class _LawName(msgspec.Struct):
     law: str
+
+
+# ---- options ----------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class Setting:
+    """A field of a session that an option of the command line chooses.
+
+    Attributes
+    ----------
+    name : str
+        The option's name, with underscores.
+    table : str, optional
+        The attribute of a session whose field it is, such as "deadlines"; None for an attribute itself.
+    """
+
+    name: str
+    table: str | None
+    field: FieldInfo
+    meta: msgspec.Meta
+
+    @property
+    def default(self) -> Any:
+        """What the field has unless it is given."""
+        return default_of(self.field)
+
+
+@lru_cache(maxsize=8)
+def settings(verb: str | None = None) -> tuple[Setting, ...]:
+    """Return the fields that a verb has options for: "session" or "hub"."""
+    every = {setting.name: setting for kind in KINDS for setting in _settings(kind)}
+    return tuple(s for s in every.values() if verb is None or verb in (s.meta.extra or {})["verbs"])
+
+
+def _settings(table: type[msgspec.Struct], attribute: str | None = None) -> Iterator[Setting]:
+    for field, meta in declared(table):
+        kind = kind_of(field)
+        if kind is not None and issubclass(kind, FieldTable):
+            yield from _settings(kind, None if issubclass(kind, Group) else field.name)
+        elif "option" in (meta.extra or {}):
+            yield Setting(meta.extra["option"], attribute, field, meta)  # type: ignore[index]
+
+
+def chosen(given: Mapping[str, Any], **usual: Any) -> dict[str, Any]:
+    """Return attributes of a session: the usual ones, changed by options."""
+    found = dict(usual)
+    known = {setting.name: setting for setting in settings()}
+    for name, value in given.items():
+        setting = known[name]
+        if setting.table is None:
+            found[setting.field.name] = value
+        elif value is not None:
+            table = found.get(setting.table) or default_of(_field(setting.table))
+            found[setting.table] = structs.replace(table, **{setting.field.name: value})
+    return found
+
+
+def _field(name: str) -> FieldInfo:
+    return next(field for kind in KINDS for field in fields_of(kind) if field.name == name)
 
 
 # ---- reading ----------------------------------------------------------------------------------------

@@ -11,11 +11,13 @@ from typing import Any, final
 import msgspec
 
 from tacit.protocol.roster import Member
-from tacit.protocol.schema import Deadlines
+from tacit.protocol.schema import Deadlines, chosen
 from tacit.protocol.session import LAST_EXPIRY, Session
 
 _LEAD = 2.0
 """Seconds before the first slot of a series that begins at once: members exchange their keys within them."""
+USUAL = Deadlines(round=10.0, start=5.0, repeat=0.5)
+"""The deadlines of a hub's sessions: its agents are connected already."""
 _LEAST_LIFE = 600.0
 """Least lifetime of a hub's session in seconds, so that members that were away can come back."""
 
@@ -68,6 +70,9 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Least number of agents that a session begins with.
     wait : float
         How many seconds a session that runs once waits for agents and keepers.
+    settings : dict
+        What options chose: fields of a session by the names of their options, such as round_deadline. See
+        `tacit.protocol.schema.settings`.
     series : SeriesOrder, optional
         Makes it an order for a series.
     anyway : bool
@@ -79,16 +84,14 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keepers: tuple[str, ...] = ()
     least: int = 2
     wait: float = 60.0
-    round_deadline: float = 10.0
-    start_deadline: float = 5.0
-    repeat: float = 0.5
+    settings: dict[str, Any] = {}
     series: SeriesOrder | None = None
     anyway: bool = False
 
     @property
-    def deadlines(self) -> Deadlines:
-        """The deadlines of its sessions."""
-        return Deadlines(self.round_deadline, self.start_deadline, self.repeat)
+    def fields(self) -> dict[str, Any]:
+        """The fields of its sessions that do not follow from the question."""
+        return chosen(self.settings, deadlines=USUAL)
 
     def wants(self, name: str) -> bool:
         """Whether an agent of this name is asked to take part."""
@@ -109,7 +112,7 @@ def designed(
     if order.series is None:
         question = Plan(**order.question)
         # For other numbers of agents, too: the hub looks at the radius of each session.
-        return draft("design", roster, question, deadlines=order.deadlines, keepers=kept, anyway=True)
+        return draft("design", roster, question, keepers=kept, anyway=True, **order.fields)
     asked = order.series
     return draft_series(
         "design",
@@ -119,8 +122,8 @@ def designed(
         interval=asked.interval,
         delta=asked.delta,
         keepers=kept,
-        deadlines=order.deadlines,
         anyway=order.anyway,
+        **order.fields,
         **order.question,
     )
 

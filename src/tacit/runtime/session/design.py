@@ -36,12 +36,10 @@ def draft(
     roster: Roster,
     question: Plan,
     *,
-    deadlines: Deadlines | None = None,
-    quorum: int | None = None,
-    start: int | None = None,
     expires: int | None = None,
     keepers: Sequence[str] = (),
     anyway: bool = False,
+    **fields: Any,
 ) -> Session:
     """Make the session with the best noise for a question.
 
@@ -58,6 +56,8 @@ def draft(
         Members of the roster that are not agents: they hold masks and add the noise.
     anyway : bool
         Make it even if its radius is half the range or more; otherwise `Useless` is raised.
+    fields
+        Other fields of the `Session`, such as deadlines, quorum and start.
     """
     roster, kept = apart(roster, keepers)
     if kept:
@@ -71,7 +71,7 @@ def draft(
     if not anyway:
         require_useful(promise.radius, high - low)
     law = promise.mechanism.law
-    waits = deadlines or Deadlines()
+    waits = fields.get("deadlines") or Deadlines()
     fixed: dict[str, Any] = {
         "name": name,
         "roster": roster.members,
@@ -85,16 +85,13 @@ def draft(
         "rounds": promise.rounds,
         "adjacency": promise.adjacency,
         "components": question.components,
-        "deadlines": waits,
-        "quorum": quorum,
-        "start": start,
         "expires": usual_expiry(waits, promise.rounds) if expires is None else expires,
     }
 
     def session(c: float | FloatArray) -> Session:
         noisy = replace(law, c=c)
         lattice = Lattice.fitting(noisy, promise.rounds, low, high)
-        return Session(noise=_plain(c), lattice=lattice, **fixed)
+        return Session(noise=_plain(c), lattice=lattice, **fixed, **fields)
 
     return _within(session, law.c, promise.loss if question.loss is None else question.loss)
 

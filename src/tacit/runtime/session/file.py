@@ -95,7 +95,7 @@ def session_text(session: Session, addresses: Mapping[str, str] | None = None) -
             section = ["", f"[{name}]{remark}", *_entries(value)]
             # What all sessions have comes last.
             tables = [*tables, *section] if name in AnySession.__struct_fields__ else [*section, *tables]
-        elif isinstance(value, tuple):
+        elif isinstance(value, tuple) and isinstance(value[0], Listed | tuple):
             lines += [f"{name} = [", *(f"  {_item(item, names, places)}," for item in value), "]"]
         else:
             lines.append(f"{name} = {_written(_texted(kind_of(field), value))}{remark}")

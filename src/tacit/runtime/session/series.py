@@ -44,10 +44,9 @@ def draft_series(
     loss: float = 1.0,
     delta: float = 1e-6,
     keepers: Sequence[str] = (),
-    deadlines: Deadlines | None = None,
-    quorum: int | None = None,
     expires: int | None = None,
     anyway: bool = False,
+    **fields: Any,
 ) -> Session:
     """Make a series with the least noise for a loss.
 
@@ -68,6 +67,8 @@ def draft_series(
     anyway : bool
         Make it even if a mean would have a standard deviation of half the range or more; otherwise `Useless`
         is raised.
+    fields
+        Other fields of the `Session`, such as deadlines and quorum.
     """
     members, kept = apart(roster, keepers)
     if not kept:
@@ -87,7 +88,7 @@ def draft_series(
     )  # fmt: skip
     if not anyway:
         require_useful(made.deviation, high - low, what=f"in each of {slots:,} means a standard deviation")
-    wait = deadlines or Deadlines()
+    wait = fields.pop("deadlines", None) or Deadlines()
     start = usual_begin(interval, time.time()) if begins is None else begins
     series = Series(
         slots, interval, Time(start), hides, kind, made.steps, made.grid.exponent, low, high, delta
@@ -101,8 +102,8 @@ def draft_series(
         coordinator=members.coordinator,
         keepers=kept,
         deadlines=structs.replace(wait, round=min(wait.round, interval / 2)),
-        quorum=quorum,
         expires=last if expires is None else expires,
+        **fields,
     )
 
 

@@ -1,0 +1,48 @@
+"""Options of `session new` and `hub run` that choose fields of a session.
+
+They follow from `tacit.protocol.schema`: a field that names an option there has it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from tacit.cli import options
+from tacit.protocol.fields import kind_of
+from tacit.protocol.schema import chosen, settings
+
+_TYPES: dict[type[Any] | None, click.ParamType[Any]] = {
+    float: options.NUMBER,
+    int: options.Whole(),
+    str: click.STRING,
+    bool: click.BOOL,
+}
+
+
+def session_options(verb: str, **usual: Any) -> Callable[[options.F], options.F]:
+    """Return the options of a verb; `usual` are attributes it starts from."""
+    made = []
+    for setting in settings(verb):
+        default = getattr(usual[setting.table], setting.field.name) if setting.table in usual else None
+        default = setting.default if default is None else default
+        told = setting.meta.extra or {}
+        words = str(setting.meta.description)
+        if default is None and "otherwise" in told:
+            words = f"{words}  [default: {told['otherwise']}]"
+        shown = {} if default is None else {"default": default, "show_default": True}
+        kind = _TYPES[kind_of(setting.field)]
+        made.append(click.option(options.spelled(setting.name), setting.name, type=kind, help=words, **shown))
+    return options.compose(*made)
+
+
+def take_settings(verb: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Take what options chose out of the options of a command."""
+    return {setting.name: given.pop(setting.name) for setting in settings(verb)}
+
+
+def take_fields(verb: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Take the attributes of a session out of the options of a command."""
+    return chosen(take_settings(verb, given))
