@@ -243,15 +243,16 @@ FIELD = {
         (
             "    deadlines: Annotated[Deadlines",
             '    motion: Annotated[str, about("How", option="motion", verbs=("session", "hub"))] = "mixing"\n'
-            '    question: Annotated[AskedFor, about("What is asked.")] = msgspec.field('
-            "default_factory=AskedFor)\n"
+            # The file says `question`; the session has an attribute of this name already, which follows.
+            '    asked: Annotated[AskedFor, about("What is asked.")] = msgspec.field('
+            'name="question", default_factory=AskedFor)\n'
             '    scales: Annotated[tuple[Real, ...], about("Of each update.")] = ()\n',
         ),
     ],
     "protocol/session.py": [
         (
             "    name: str\n",
-            '    motion: str = "mixing"\n    question: AskedFor = field(default_factory=AskedFor)\n'
+            '    motion: str = "mixing"\n    asked: AskedFor = field(default_factory=AskedFor)\n'
             "    scales: tuple[float, ...] = ()\n",
         ),
         ("from tacit.protocol.series", "from tacit.protocol.schema import AskedFor\n"),
@@ -272,7 +273,7 @@ assert Path(tacit.__file__).is_relative_to(Path.cwd()), tacit.__file__
 for name, data in json.loads(sys.argv[1]).items():
     old = Session.decode(bytes.fromhex(data["bytes"]))
     assert old.id.hex() == data["id"], name
-    assert (old.motion, old.question.kind) == ("mixing", "mean")
+    assert (old.motion, old.asked.kind) == ("mixing", "mean")
 
 def run(*words):
     done = CliRunner().invoke(main, [*words])
@@ -291,7 +292,7 @@ Path("asked.toml").write_text(text)
 asked = read_session("asked.toml")
 assert asked.scales == (2.0, 0.5) and "scales = [2.0, 0.5]" in session_text(asked)
 assert asked.own_words == ()
-assert asked.question.kind == "count" and asked.id != linear.id
+assert asked.asked.kind == "count" and asked.id != linear.id
 assert Session.decode(asked.encode()) == asked
 assert b"question" in asked.canonical
 assert b"question" not in linear.canonical and b"motion" in linear.canonical
