@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tacit.cli.notice_log import NoticeLog
 from tacit.protocol import notices
-from tacit.protocol.notices import Notice, Who
+from tacit.protocol.notices import LostHistory, Notice, Who
 from tacit.protocol.standing import Counted
 from tacit.runtime.fleet import follower_notices, hub_notices
 from tacit.runtime.process_notices import ProcessNotice
@@ -89,6 +89,11 @@ def test_a_new_notice_is_in_log_status_and_metrics(added, session, tmp_path):
     assert rows["dropped"].meaning.startswith("frames that were dropped")
     assert samples(status.metrics(), "tacit_throttled_total") == {"bytes": 2.0, "frames": 0.0}
     assert samples(status.metrics(), "tacit_dropped_total") == {None: 6.0}
+
+
+def test_one_round_is_one_round(session):
+    assert "has 1 round, more" in LostHistory(1, 1).sentence(session)
+    assert "has 2 rounds, more" in LostHistory(1, 2).sentence(session)
 
 
 def test_a_new_notice_of_a_hub_too(monkeypatch):

@@ -21,6 +21,7 @@ from tacit.report import (
     Grid,
     Row,
     Summary,
+    counted,
     down,
     each,
     html,
@@ -66,6 +67,7 @@ def test_a_promise_is_never_too_small_and_a_finding_never_too_large(value, digit
 
 def test_other_numbers():
     assert (near(1234567.0), near(0.1234567), near(float("nan"))) == ("1,234,567", "0.123457", "-")
+    assert (counted(1, "round"), counted(2000, "round")) == ("1 round", "2,000 rounds")
     assert (each([1.0, 2.0]), each(np.array([3.0, 3.0])), each(4)) == ("1 to 2", "3", "4")
     assert (typed(0.1 + 0.2), typed(2.0), typed(np.array([0.5, 0.25]))) == (
         "0.30000000000000004", "2", "0.25 to 0.5",
@@ -110,7 +112,7 @@ def test_every_rendering_has_every_row(name, capsys):
         assert row.shown.replace("\u00a0", " ") in text
         assert row.shown in page
         assert row.value in tex
-    for note in summary.notes:
+    for note in (*summary.notes, *summary.sections):
         assert note in page
     assert found._repr_html_() == html(found.summary())
     assert found._repr_latex_() == latex(found.summary())

@@ -19,6 +19,7 @@ from tacit.law import Law
 from tacit.mechanism import ClientServer, Distributed, Mechanism
 from tacit.mechanism.lattice import LatticeAgent
 from tacit.noise.accounting import account
+from tacit.report import counted
 from tacit.rounding import product_up
 from tacit.theory.privacy import epsilons
 
@@ -200,10 +201,10 @@ def describe(mechanism: Mechanism) -> str:
     """Name a mechanism and its parameters in one line."""
     where = "around a server" if isinstance(mechanism, ClientServer) else "on a graph"
     if mechanism.keepers:
-        where += f" with {mechanism.keepers} keeper{'s' * (mechanism.keepers != 1)}"
+        where += f" with {counted(mechanism.keepers, 'keeper')}"
     law = mechanism.law
     values = [f"{word} {_range(value)}" for word, value in law.worded().items()]
-    people = "1 agent" if mechanism.n == 1 else f"{mechanism.n:,} agents"
+    people = counted(mechanism.n, "agent")
     return f"{people} {where}, {law.name} noise: {', '.join(values)}"
 
 

@@ -8,6 +8,7 @@ import click
 
 from tacit.cli import running
 from tacit.cli.seat import Seat
+from tacit.report import counted
 
 EPILOG = """\b
 Example:
@@ -38,4 +39,4 @@ def command(*, listen: tuple[str, ...], **given: Any) -> None:
     ends, pace = seat.ends(listen), seat.options.pace
     with seat.prepared(COORDINATOR) as run:
         result = run.drive(Coordinator(seat.session, listen=ends, pace=pace, **run.about))
-    seat.show(result, f"The session ended early, after {result.rounds} rounds.")
+    seat.show(result, f"The session ended early, after {counted(result.rounds, 'round')}.")

@@ -14,6 +14,7 @@ from tacit.cli.field_options import session_options, take_settings
 from tacit.cli.notice_log import NoticeLog
 from tacit.cli.series_design import delta_option, hides_option, refuse_series_options, series_option
 from tacit.cli.status_place import StatusPlace, status_options
+from tacit.report import counted
 from tacit.runtime.fleet.orders import USUAL
 
 if TYPE_CHECKING:
@@ -491,7 +492,7 @@ def cancel(*, home: Path, name: str, as_json: bool) -> None:
     if as_json:
         output.print_json({"name": name, "sessions": [row["name"] for row in found]})
     else:
-        click.echo(f"{name} is cancelled, with {_count(len(found), 'running session')}.")
+        click.echo(f"{name} is cancelled, with {counted(len(found), 'running session')}.")
 
 
 @command.command(epilog="\b\nExample:\n  tacit hub pause hub\n")
@@ -543,8 +544,4 @@ def withdraw(*, home: Path, name: str | None, everything: bool, as_json: bool) -
     if as_json:
         output.print_json({"withdrawn": count})
     else:
-        click.echo(f"{_count(count, 'invitation')} withdrawn.")
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+        click.echo(f"{counted(count, 'invitation')} withdrawn.")

@@ -11,7 +11,7 @@ import click
 from tacit.cli import options, private_value, running
 from tacit.cli.seat import Seat
 from tacit.errors import InputError, SessionOver
-from tacit.report import near, up
+from tacit.report import counted, near, up
 
 if TYPE_CHECKING:
     from tacit.protocol.notices import Notice
@@ -184,9 +184,9 @@ def take_part(
     if state_file is not None:
         private_value.write_state(state_file, session, result)
     if session.series is None:
-        seat.show(result, f"The session ended early, after {result.rounds} rounds.")
+        seat.show(result, f"The session ended early, after {counted(result.rounds, 'round')}.")
     else:
-        seat.show(result, f"The series ended early, after {result.slots} slots.")
+        seat.show(result, f"The series ended early, after {counted(result.slots, 'slot')}.")
 
 
 def _require_for_series(seat: Seat, state_file: Path | None) -> None:

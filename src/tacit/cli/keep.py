@@ -9,6 +9,7 @@ import click
 
 from tacit.cli import running
 from tacit.cli.seat import Seat
+from tacit.report import counted
 
 EPILOG = """\b
 Example:
@@ -43,4 +44,4 @@ def command(*, connect: tuple[str, ...], witness: Path | None, **given: Any) -> 
     ends = seat.ends(connect)
     with seat.prepared(keeper_number(seat.session, seat.identity)) as run:
         result = run.drive(Keeper(seat.session, connect=ends, witness=witness, **run.about))
-    seat.show(result, f"The session ended early, after {result.opened} rounds.")
+    seat.show(result, f"The session ended early, after {counted(result.opened, 'round')}.")

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from tacit.audit.report import AuditFinding, AuditReport, LossCurve
 from tacit.plots.sheets import Where, Width, panels
-from tacit.plots.style import BLUE, INK, RED, counted, label_line
+from tacit.plots.style import BLUE, INK, RED, label_line
+from tacit.report import counted
 
 _MOST = 2.0  # end of the axis, in alarm levels; larger values are shown as an arrow
 _ROW = 0.24  # inches

@@ -11,7 +11,8 @@ from matplotlib.ticker import MaxNLocator
 
 from tacit.audit.beliefs import Belief
 from tacit.plots.sheets import Where, Width, panels
-from tacit.plots.style import BLUE, DASHES, GREY, INK, PALE, RED, SKY, counted, label_line, text_size
+from tacit.plots.style import BLUE, DASHES, GREY, INK, PALE, RED, SKY, label_line, text_size
+from tacit.report import counted
 from tacit.rounding import shown_up
 
 _WHO = {

@@ -12,13 +12,13 @@ from tacit.plots.style import (
     GREY,
     INK,
     colours,
-    counted,
     label_line,
     label_room,
     plain_log,
     spread_labels,
     text_size,
 )
+from tacit.report import counted
 
 _NAMED = (0.1, 0.5, 0.8)
 _TAILS = {"constant": "constant noise", "fading": "best fading noise", "one_shot": "one-shot noise"}

@@ -15,12 +15,12 @@ from tacit.plots.style import (
     GREY,
     INK,
     colours,
-    counted,
     label_line,
     label_room,
     plain_log,
     spread_labels,
 )
+from tacit.report import counted
 
 _NAMED = (0.5, 0.05, 0.01, 0.001)
 _FEW = 6  # points that are worth a dot

@@ -18,13 +18,13 @@ from tacit.plots.style import (
     INK,
     MARKERS,
     colours,
-    counted,
     label_line,
     label_room,
     plain_log,
     spread_labels,
     text_size,
 )
+from tacit.report import counted
 
 
 def draw_convergence(

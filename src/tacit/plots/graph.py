@@ -15,7 +15,8 @@ from tacit.graph import Graph
 from tacit.history import History
 from tacit.mechanism import Distributed
 from tacit.plots.sheets import Where, Width, panels
-from tacit.plots.style import GREY, INK, counted, text_size
+from tacit.plots.style import GREY, INK, text_size
+from tacit.report import counted
 
 MOST_AGENTS = 1000
 _SMALL = 100  # up to this many agents the better, slower layout is used

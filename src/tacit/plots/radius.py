@@ -9,7 +9,8 @@ from matplotlib.lines import Line2D
 
 from tacit.plots.curves import RadiusCurves
 from tacit.plots.sheets import Where, Width, panels
-from tacit.plots.style import INK, colours, counted, label_line, plain_log, text_size
+from tacit.plots.style import INK, colours, label_line, plain_log, text_size
+from tacit.report import counted
 
 
 def draw_radius(data: RadiusCurves, *, ax: Where = None, width: Width = None) -> Figure:

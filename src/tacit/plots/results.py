@@ -20,12 +20,12 @@ from tacit.plots.style import (
     RED,
     SKY,
     colours,
-    counted,
     label_line,
     label_room,
     plain_log,
     spread_labels,
 )
+from tacit.report import counted
 from tacit.rounding import shown_up
 from tacit.simulation.series import SeriesRuns
 from tacit.theory.answers import Design

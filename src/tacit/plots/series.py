@@ -12,12 +12,12 @@ from tacit.plots.sheets import Where, Width, panels
 from tacit.plots.style import (
     DASHES,
     colours,
-    counted,
     label_line,
     label_room,
     plain_log,
     spread_labels,
 )
+from tacit.report import counted
 
 _NAMES = {
     "square-root": "square root",

@@ -133,11 +133,6 @@ def plain_log(axis: Axis, subs: tuple[float, ...] = (1, 2, 5)) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 
-def counted(number: int, word: str) -> str:
-    """Write a number of things: 1 round, 2 rounds."""
-    return f"{number:,} {word}{'s' * (number != 1)}"
-
-
 def label_line(ax: Axes, x: float, y: float, text: str, colour: str, **where: Any) -> None:
     """Name a curve where it is, so that no legend is needed."""
     ax.annotate(

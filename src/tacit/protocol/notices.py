@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, final, ge
 from tacit.mechanism.series import SeriesDecoder
 from tacit.protocol.messages import COORDINATOR, Reason, Refusal
 from tacit.protocol.standing import Counted, Loss, Standing
-from tacit.report.numbers import near, up
+from tacit.report.numbers import counted, near, up
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -421,10 +421,8 @@ class LostHistory(Notice):
     update: int
 
     def sentence(self, session: Session) -> str:
-        return (
-            f"{session.member_name(self.who)} has {self.update} rounds, more than this ledger: the ledger is "
-            "not the newest."
-        )
+        name, rounds = session.member_name(self.who), counted(self.update, "round")
+        return f"{name} has {rounds}, more than this ledger: the ledger is not the newest."
 
     def show(self, now: Standing, session: Session) -> None:
         now.lost_history = True
@@ -446,8 +444,8 @@ class Forgotten(Notice):
 
     def sentence(self, session: Session) -> str:
         return (
-            f"The coordinator asks for round {self.asked}, but {self.round} rounds are finished: it has lost "
-            "its ledger. The session can continue only with that ledger."
+            f"The coordinator asks for round {self.asked}, but {self.round} of its rounds are over: it has "
+            "lost its ledger. The session can continue only with that ledger."
         )
 
     def show(self, now: Standing, session: Session) -> None:
@@ -473,7 +471,7 @@ class Weighed(Notice):
             return None
         return (
             f"Your value hardly counts in the result: its weight is {near(self.weight)} instead of "
-            f"{near(self.share)}. Your messages were used in {self.times} of {self.rounds} rounds."
+            f"{near(self.share)}. Your messages were used in {self.times} of {counted(self.rounds, 'round')}."
         )
 
     def show(self, now: Standing, session: Session) -> None:

@@ -4,7 +4,7 @@ Rows are made once, and rendered in each form. Every result makes its own rows (
 number rounded to the safe side. Programs read the exact numbers from ``as_dict``, printed by `json_text`.
 """
 
-from tacit.report.numbers import down, each, near, some_rounds, typed, up
+from tacit.report.numbers import counted, down, each, near, some_rounds, typed, up
 from tacit.report.rendering import Shown, dataframe, html, json_text, jsonable, latex, text
 from tacit.report.rows import Grid, Row, Summary, component_rows, result_row
 
@@ -14,6 +14,7 @@ __all__ = [
     "Shown",
     "Summary",
     "component_rows",
+    "counted",
     "dataframe",
     "down",
     "each",

@@ -51,6 +51,11 @@ def typed(value: Any) -> str:
     return repr(value).removesuffix(".0") if isinstance(value, float) else each(value, up)
 
 
+def counted(number: int, word: str) -> str:
+    """Write a number of things: 1 round, 2 rounds."""
+    return f"{number:,} {word}{'s' * (number != 1)}"
+
+
 def some_rounds(count: int) -> str:
     """Return a number of rounds in words.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -33,36 +33,45 @@ _LATEX = str.maketrans(
 )  # fmt: skip
 
 
-def _columns(summary: Summary | Grid) -> tuple[list[str], list[list[str]]]:
-    """Return columns and cells.
+def _lines(
+    summary: Summary | Grid, line: Callable[[Sequence[str]], str], heading: Callable[[str], str]
+) -> tuple[list[str], list[str]]:
+    """Return the columns, and each row, below the heading of its section.
 
-    Rows of a summary have a name, a value and what it means.
+    Rows of a summary have a name, a value and what it means. Rows of two sections may have the same name,
+    like the radius of the design and of one-shot noise.
     """
     if isinstance(summary, Grid):
-        return list(summary.columns), [list(row) for row in summary.rows]
-    rows = [row for section in summary.sections.values() for row in section]
-    return ["", "value", "meaning"], [[row.name, row.shown, row.meaning] for row in rows]
+        return list(summary.columns), [line(row) for row in summary.rows]
+    lines = []
+    for name, rows in summary.sections.items():
+        lines += [heading(name)] if name and rows else []
+        lines += [line((row.name, row.shown, row.meaning)) for row in rows]
+    return ["", "value", "meaning"], lines
 
 
 def html(summary: Summary | Grid) -> str:
-    """Return a table with a caption, and notes below.
+    """Return a table with a caption and sections, and notes below.
 
     Every row starts with a header cell.
     """
     from html import escape
 
-    columns, rows = _columns(summary)
+    def line(cells: Sequence[str]) -> str:
+        rest = "".join(f"<td {_LEFT}>{escape(cell)}</td>" for cell in cells[1:])
+        return f'<tr><th scope="row" {_LEFT}>{escape(cells[0])}</th>{rest}</tr>'
+
+    def heading(name: str) -> str:
+        title = f'<th scope="rowgroup" colspan="3" {_LEFT}>{escape(name)}</th>'
+        return f"</tbody><tbody><tr>{title}</tr>"
+
+    columns, lines = _lines(summary, line, heading)
     head = "".join(f'<th scope="col" {_LEFT}>{escape(column)}</th>' for column in columns)
-    body = "".join(
-        f'<tr><th scope="row" {_LEFT}>{escape(first)}</th>'
-        + "".join(f"<td {_LEFT}>{escape(cell)}</td>" for cell in cells)
-        + "</tr>"
-        for first, *cells in rows
-    )
+    body = f"<tbody>{''.join(lines)}</tbody>".removeprefix("<tbody></tbody>")
     below = "".join(f"<p>{escape(note)}</p>" for note in summary.notes)
     return (
         f'<table><caption style="text-align:left"><b>{escape(summary.title)}</b></caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{below}"
+        f"<thead><tr>{head}</tr></thead>{body}</table>{below}"
     )
 
 
@@ -71,21 +80,14 @@ def latex(summary: Summary | Grid) -> str:
 
     It needs no LaTeX package.
     """
-    columns, rows = _columns(summary)
 
-    def line(cells: list[str]) -> str:
+    def line(cells: Sequence[str]) -> str:
         return " & ".join(cell.translate(_LATEX) for cell in cells) + r" \\"
 
     def heading(name: str) -> str:
-        return rf"\multicolumn{{{len(columns)}}}{{l}}{{\textit{{{name.translate(_LATEX)}}}}} \\"
+        return rf"\multicolumn{{3}}{{l}}{{\textit{{{name.translate(_LATEX)}}}}} \\"
 
-    lines = [line(row) for row in rows]
-    if isinstance(summary, Summary):
-        # Rows of two sections may have the same name, like the radius of the design and of one-shot noise.
-        lines, rest = [], iter(lines)
-        for name, section in summary.sections.items():
-            lines += [heading(name)] if name and section else []
-            lines += [next(rest) for _ in section]
+    columns, lines = _lines(summary, line, heading)
     widths = "l" * (len(columns) - 1) + (r"p{0.5\linewidth}" if len(columns) == 3 else "l")
     table = [
         rf"\begin{{tabular}}{{{widths}}}", r"\hline", line(columns), r"\hline", *lines, r"\hline",

@@ -53,6 +53,7 @@ class SessionChannel:
     def __init__(self, session: Session, who: int, trunk: Trunk) -> None:
         self.session, self.who, self._trunk = session, who, trunk
         self.links: dict[int, Link] = {}
+        self._numbers: dict[Link, int] = {}  # the same the other way round: every frame asks for it
         self._inbox = Inbox(1)  # until it is opened
         self._waiting: Counter[Link] = Counter()
         self._lost, self._heard = 0, 0.0
@@ -93,6 +94,7 @@ class SessionChannel:
         """Stop receiving frames of this session."""
         self._trunk.channel_closed(self)
         self.links.clear()
+        self._numbers.clear()
         self._release()
 
     def _release(self) -> None:
@@ -108,12 +110,14 @@ class SessionChannel:
 
     def attach(self, number: int, link: Link) -> None:
         """Use a connection for a member from now on."""
-        self.links[number] = link
+        if (before := self.links.get(number)) is not None:
+            del self._numbers[before]
+        self.links[number], self._numbers[link] = link, number
         self._inbox.seen(number, True)
 
     def detach(self, link: Link) -> None:
         """Stop using a connection."""
-        for number in [number for number, used in self.links.items() if used is link]:
+        if (number := self._numbers.pop(link, None)) is not None:
             del self.links[number]
             self._inbox.seen(number, False)
 
@@ -124,7 +128,7 @@ class SessionChannel:
         """
         # Only connections that were attached by name and key count. A member of the hub that is not in this
         # session could otherwise fill its inbox.
-        number = next((number for number, used in self.links.items() if used is link), None)
+        number = self._numbers.get(link)
         if number is None:
             return False
         self._waiting[link] += 1

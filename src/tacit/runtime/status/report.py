@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from tacit.protocol.standing import Loss, Standing
-from tacit.report import Grid, Row, Shown, Summary, near, up
+from tacit.report import Grid, Row, Shown, Summary, counted, near, up
 from tacit.runtime.status.document import StatusDocument
 from tacit.runtime.status.metrics import counters
 
@@ -62,7 +62,7 @@ class StatusReport(Shown):
     def connected(self) -> str:
         """How many members of each role are connected."""
         roles = sorted(Counter((self.found.connected or {}).values()).items())
-        return ", ".join(f"{n:,} {role}{'s' * (n != 1)}" for role, n in roles) or "nobody"
+        return ", ".join(counted(n, role) for role, n in roles) or "nobody"
 
     def rows(self, now: float) -> list[Row]:
         """Return everything that is known, but for the state."""
@@ -125,7 +125,7 @@ class StatusReport(Shown):
             if one.lost_history:
                 alarms.append("others have more rounds than this ledger: it is not the newest")
             if one.behind:
-                alarms.append(f"{one.behind} rounds behind the others")
+                alarms.append(f"{counted(one.behind, 'round')} behind the others")
         expires = found.certificate_expires
         if expires is not None and expires <= now and "certificate" not in (found.trouble or ""):
             alarms.append("the certificate has expired")
