@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from tacit.cli import VERBS
+import click
+
+from tacit.cli import VERBS, main
 from tacit.cli.figure import command as figures
 from tacit.cli.reference import markdown, renewed_fields
 
@@ -28,3 +30,15 @@ def test_every_command_has_its_section(monkeypatch):
         assert f"\n## tacit figure {figure}\n" in text
     assert text == PAGE.read_text()
     assert "usage: tacit analyze [options]" in text.lower()
+
+
+def test_what_several_commands_share_is_told_once_and_every_option_is_named():
+    text = markdown()
+    assert text.count("Print JSON for programs.") == 1
+    context = click.Context(main, info_name="tacit")
+    for verb in VERBS:
+        section = text.partition(f"\n## tacit {verb}\n")[2].partition("\n## ")[0]
+        for option in main.get_command(context, verb).params:
+            if isinstance(option, click.Option) and not option.hidden:
+                own, shared = f"\n  {option.opts[-1]} ", f"`{option.opts[-1]}`"
+                assert (own in section) != (shared in section), (verb, option.opts)

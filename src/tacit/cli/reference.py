@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,21 +18,62 @@ from tacit.protocol.schema import GraphSession, SeriesSession, ServerSession
 from tacit.theory.series import Hides
 
 _WIDTH = 100
+_ENOUGH = 3
+"""An option that so many commands have, with the same words, is told once."""
+_HELP = ("-h, --help", "Show the help of a command and exit; every command has it.")
 _PREFACE = """# Command line
 
 For anyone at a terminal: every command with its options and an example.
 
-Made from `--help` by `python docs/make.py`; do not edit.
+Made from `--help` by `python docs/make.py`; do not edit. What at least three commands share
+is told once here; `--help` of a command shows everything.
+
+## Options of several commands
+
+```text
 """
 
 
 def markdown() -> str:
-    """Return the help of every command as one Markdown page."""
-    parts = [_PREFACE]
-    for command, ctx in _walk(main, click.Context(main, info_name="tacit", **_settings(main))):
-        text = "\n".join(line.rstrip() for line in command.get_help(ctx).splitlines())
-        parts.append(f"## {ctx.command_path}\n\n```text\n{text}\n```\n")
+    """Return the help of all commands as a page; shared options once."""
+    found = list(_walk(main, click.Context(main, info_name="tacit", **_settings(main))))
+    shared = _shared(found)
+    formatter = click.HelpFormatter(width=_WIDTH)
+    formatter.write_dl(list(shared.values()))
+    parts = [_PREFACE + _stripped(formatter.getvalue()) + "```\n"]
+    for command, ctx in found:
+        own = copy.copy(command)
+        own.add_help_option = False
+        own.params = [option for option in command.params if not _is_shared(option, ctx, shared)]
+        also = [_told(option, ctx)[0] for option in command.params if _is_shared(option, ctx, shared)]
+        text = f"## {ctx.command_path}\n\n```text\n{_stripped(own.get_help(ctx))}```\n"
+        names = ", ".join(f"`{name.split()[0].rstrip(',')}`" for name in also)
+        parts.append(text + (f"\n[Also](#options-of-several-commands): {names}.\n" if also else ""))
     return "\n".join(parts)
+
+
+def _shared(found: list[tuple[click.Command, click.Context]]) -> dict[str, tuple[str, str]]:
+    """Return, for names that several commands have, what most say."""
+    told: dict[str, Counter[tuple[str, str]]] = {}
+    for command, ctx in found:
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                told.setdefault(str(option.name), Counter())[_told(option, ctx)] += 1
+    most = {name: said.most_common(1)[0] for name, said in told.items()}
+    enough = {name: text for name, (text, count) in most.items() if count >= _ENOUGH}
+    return {"help": _HELP} | dict(sorted(enough.items(), key=lambda item: item[1]))
+
+
+def _told(option: click.Parameter, ctx: click.Context) -> tuple[str, str]:
+    return option.get_help_record(ctx) or ("", "")
+
+
+def _is_shared(option: click.Parameter, ctx: click.Context, shared: dict[str, tuple[str, str]]) -> bool:
+    return shared.get(str(option.name)) == _told(option, ctx)
+
+
+def _stripped(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
 
 
 def _walk(command: click.Command, ctx: click.Context) -> Iterator[tuple[click.Command, click.Context]]:
