@@ -21,7 +21,18 @@ from tests.doubles.sessions import known_ephemeral, known_key
 from tacit.errors import StateError, TacitError
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Event, Heard, Joined, Left, NoiseReady, ReadingReady, Send, Start, Tick
+from tacit.protocol.effects import (
+    Event,
+    Heard,
+    Joined,
+    Left,
+    NoiseReady,
+    ReadingReady,
+    Send,
+    Start,
+    Step,
+    Tick,
+)
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.machine import Machine
 from tacit.protocol.notices import Notice
@@ -70,6 +81,8 @@ class Harness:
         Asked at every point, with the node's number and the point; True crashes it there.
     liveliness : bool
         Whether nodes are told who joins and leaves.
+    observe : callable
+        Called with the node's number and the step after every event.
 
     Attributes
     ----------
@@ -92,11 +105,12 @@ class Harness:
         seed: int = 0,
         crash: Callable[[int, Point], bool] = lambda _number, _point: False,
         liveliness: bool = True,
+        observe: Callable[[int, Step], None] = lambda _number, _step: None,
     ) -> None:
         self.session, self.values, self.noise = session, values, noise
         self.clock = ManualClock()
         self.network = FaultyNetwork(self.clock, faults, seed=seed)
-        self.crash, self.liveliness = crash, liveliness
+        self.crash, self.liveliness, self.observe = crash, liveliness, observe
         self._budgets = budgets if budgets is not None else Budget(math.inf)
         server = () if session.coordinator is None else (COORDINATOR,)
         self.numbers: tuple[int, ...] = (*server, *range(session.n), *session.keeper_numbers)
@@ -205,6 +219,7 @@ class Harness:
             return
         self._pass(number, Point.HEARD)
         step = machine.handle(event)
+        self.observe(number, step)
         self._pass(number, Point.HANDLED)
         self.ledgers[number].save(step.records)
         self._pass(number, Point.SAVED)
