@@ -31,7 +31,7 @@ from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.identity.keys import key_text
-from tacit.runtime.session.file import read_addresses, write_session
+from tacit.runtime.session.file import read_with_addresses, write_session
 from tacit.runtime.transport import schemes
 from tacit.runtime.transport.base import Inbox, Network
 
@@ -197,7 +197,7 @@ def test_a_transport(tmp_path, monkeypatch):
     keys = provision(tmp_path / "keys", ["coordinator", *names])
     session, where = small_session(keys, names, rounds=3), "pipe://here:1"
     write_session(session, tmp_path / "session.toml", addresses={"coordinator": where})
-    assert read_addresses(tmp_path / "session.toml") == {"coordinator": where}
+    assert read_with_addresses(tmp_path / "session.toml")[1] == {"coordinator": where}
 
     async def run():
         def own(name):

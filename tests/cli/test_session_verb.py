@@ -14,7 +14,7 @@ import pytest
 from tacit.rounding import shown_up
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.session.file import read_addresses, read_session
+from tacit.runtime.session.file import read_session, read_with_addresses
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "keys-and-sessions.md"
@@ -93,7 +93,7 @@ def test_every_option_reaches_the_file(run):
     assert (session.components, session.adjacency, session.mixing) == (2, 3.0, 0.5)
     assert (session.quorum, session.start) == (3, 4)
     assert msgspec.structs.asdict(session.deadlines) == {"round": 2.0, "start": 3.0, "repeat": 0.5}
-    assert read_addresses("p.toml") == {"agent-2": "wss://192.0.2.7:7447"}
+    assert read_with_addresses("p.toml")[1] == {"agent-2": "wss://192.0.2.7:7447"}
 
 
 @pytest.mark.parametrize("components", [1, 3, 10])

@@ -26,8 +26,8 @@ from tacit.runtime.session.check import explain
 from tacit.runtime.session.design import worst_loss
 from tacit.runtime.session.file import (
     parse_session,
-    read_addresses,
     read_session,
+    read_with_addresses,
     session_text,
     write_session,
 )
@@ -143,10 +143,10 @@ def test_what_has_a_default_may_be_left_out():
 def test_addresses_are_beside_the_session_and_not_in_it(tmp_path):
     places = {"coordinator": "wss://192.0.2.1:7447", "agent-2": "wss://[2001:db8::1]:7447"}
     write_session(session(), tmp_path / "s.toml", addresses=places)
-    assert read_addresses(tmp_path / "s.toml") == places
+    assert read_with_addresses(tmp_path / "s.toml")[1] == places
     assert read_session(tmp_path / "s.toml").id == session().id
     write_session(session(), tmp_path / "none.toml")
-    assert read_addresses(tmp_path / "none.toml") == {}
+    assert read_with_addresses(tmp_path / "none.toml")[1] == {}
 
 
 def test_an_agent_takes_its_number_only_under_the_root():

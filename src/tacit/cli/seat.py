@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from tacit.cli import output, running
@@ -38,13 +37,11 @@ class Seat:
     def taken(cls, given: dict[str, Any]) -> Seat:
         """Take the common options out of a command's options, and read the files."""
         from tacit.runtime.identity.identity import Identity
-        from tacit.runtime.session.file import parse_addresses, parse_session, text_of
+        from tacit.runtime.session.file import read_with_addresses
 
-        path, keys, as_json = Path(given.pop("session_file")), given.pop("keys"), given.pop("as_json")
-        text = text_of(path)
-        session, addresses = parse_session(text, str(path)), parse_addresses(text, str(path))
+        path, keys, as_json = given.pop("session_file"), given.pop("keys"), given.pop("as_json")
         options = running.Options.taken(given)
-        return cls(session, addresses, Identity.load(keys), options, as_json)
+        return cls(*read_with_addresses(path), Identity.load(keys), options, as_json)
 
     def ends(self, given: tuple[str, ...], who: str = "coordinator") -> tuple[str, ...]:
         """Return the endpoints as given, or the session's address of a member."""

@@ -21,7 +21,7 @@ from tacit.report import jsonable
 from tacit.runtime.agent import Agent
 from tacit.runtime.agent_result import AgentResult
 from tacit.runtime.limits import LEDGER_FILES, require_files
-from tacit.runtime.session.file import read_addresses, read_session
+from tacit.runtime.session.file import read_with_addresses
 from tacit.runtime.transport.schemes import to_dial
 from tacit.runtime.workers import in_worker
 
@@ -34,17 +34,19 @@ def main() -> None:
     folder, cap, *names = sys.argv[1:]
     try:
         with running.exits():
-            session = read_session(Path(folder) / "session.toml")
+            session, addresses = read_with_addresses(Path(folder) / "session.toml")
             # A ledger, a listening socket, and possibly both ends of the connection to each neighbour.
             each = LEDGER_FILES + 1 + max(2 * len(session.neighbours(session.index(name))) for name in names)
             require_files(len(names) * each, f"{len(names):,} agents in one process")
-            running.run(lambda: _all(session, Path(folder), float(cap), names))
+            running.run(lambda: _all(session, addresses, Path(folder), float(cap), names))
     except click.exceptions.Exit as over:
         sys.exit(over.exit_code)
 
 
-async def _all(session: Session, folder: Path, cap: float, names: list[str]) -> None:
-    addresses, turn = read_addresses(folder / "session.toml"), asyncio.Semaphore(_AT_ONCE)
+async def _all(
+    session: Session, addresses: dict[str, str], folder: Path, cap: float, names: list[str]
+) -> None:
+    turn = asyncio.Semaphore(_AT_ONCE)
 
     async def one(name: str) -> None:
         member = Agent(

@@ -48,19 +48,19 @@ def read_session(path: str | Path) -> Session:
     return parse_session(text_of(path), str(path))
 
 
-def read_addresses(path: str | Path) -> dict[str, str]:
-    """Return the addresses in a session file: see `parse_addresses`."""
-    return parse_addresses(text_of(path), str(path))
+def read_with_addresses(path: str | Path) -> tuple[Session, dict[str, str]]:
+    """Return a session and the addresses in its file.
 
-
-def parse_addresses(text: str, what: str) -> dict[str, str]:
-    """Return the addresses in the text of a file: by name, and `coordinator`."""
-    told = _told(text, what)
+    Addresses are by the names of agents and keepers, and `coordinator`.
+    """
+    what = str(path)
+    told = _told(text_of(path), what)
     listed: tuple[Listed, ...] = (*getattr(told, "roster", ()), *getattr(told, "keepers", ()))
     found = {entry.name: entry.address for entry in listed}
     if isinstance(told, AroundServer):
         found["coordinator"] = told.coordinator_address
-    return {name: str(address) for name, address in found.items() if address is not None}
+    addresses = {name: str(address) for name, address in found.items() if address is not None}
+    return _session(told, what), addresses
 
 
 def write_session(
@@ -144,7 +144,10 @@ def _written(value: object) -> str:
 
 def parse_session(text: str, what: str) -> Session:
     """Read the text of a session file; `what` names it in errors."""
-    told = _told(text, what)
+    return _session(_told(text, what), what)
+
+
+def _session(told: Any, what: str) -> Session:
     try:
         session = session_of(told, [entry.member() for entry in told.roster])
     except FileError:
