@@ -11,7 +11,7 @@ from tacit.runtime.fleet.messages import Refusal
 from tacit.runtime.process_notices import ProcessNotice
 
 State: TypeAlias = Literal["joined", "finished", "stopped"]
-_SESSIONS = Counted("agent_sessions", "sessions since the start", "state")
+_SESSIONS = Counted("agent_sessions", "sessions joined, finished and stopped", "state")
 
 
 @final
@@ -131,7 +131,7 @@ class ParticipationOver(ProcessNotice):
 
     counted = (
         _SESSIONS,
-        Counted("agent_rounds", "rounds of sessions that ended since the start", by="rounds"),
+        Counted("agent_rounds", "rounds of sessions that ended", by="rounds"),
     )
     said = "{session} is over: {state}"
 
@@ -150,7 +150,7 @@ class SlotCounted(ProcessNotice):
     counted = (
         Counted(
             "agent_slots",
-            "slots of series since the start; unsent: a keeper's key was missing, or there was no reading",
+            "slots of series; unsent: a keeper's key was missing, or there was no reading",
             "what",
         ),
     )

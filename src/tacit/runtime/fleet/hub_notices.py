@@ -81,7 +81,7 @@ class SessionStarted(ProcessNotice):
     session: str
 
     logged = False  # `SessionBegun` follows
-    counted = (Counted("hub_sessions_started", "sessions begun since the hub was started"),)
+    counted = (Counted("hub_sessions_started", "sessions begun"),)
 
 
 @final
@@ -119,7 +119,7 @@ class SessionEnded(ProcessNotice):
     over: int
     result: dict[str, Any] = field(repr=False)
 
-    counted = (Counted("hub_rounds", "rounds of sessions that ended since the hub was started", by="over"),)
+    counted = (Counted("hub_rounds", "rounds of sessions that ended", by="over"),)
     said = "{session} is over: {state}"
 
     def facts(self, session: Any = None) -> dict[str, Any]:
@@ -136,7 +136,9 @@ class OfferDeclined(ProcessNotice, event="refused"):
     reason: Refusal
 
     counted = (
-        Counted("hub_refusals", "sessions that agents did not join; any other word is `other`", "reason"),
+        Counted(
+            "hub_refusals", "sessions that agents did not join; an unknown word counts as other", "reason"
+        ),
     )
     said = "{member} does not take part in {session}: {reason}"
 
@@ -179,7 +181,7 @@ class MemberEnrolled(ProcessNotice, event="enrolled"):
     member: str
     key: str
 
-    counted = (Counted("hub_enrolments", "members enrolled since the hub was started"),)
+    counted = (Counted("hub_enrolments", "members enrolled"),)
     said = "{member} is enrolled with the key {key}"
 
 
