@@ -18,14 +18,14 @@ from tacit.protocol.schema import GraphSession, SeriesSession, ServerSession
 from tacit.theory.series import Hides
 
 _WIDTH = 100
-_ENOUGH = 3
+_ENOUGH = 2
 """An option that so many commands have, with the same words, is told once."""
 _HELP = ("-h, --help", "Show the help of a command and exit; every command has it.")
 _PREFACE = """# Command line
 
 For anyone at a terminal: every command with its options and an example.
 
-Made from `--help` by `python docs/make.py`; do not edit. What at least three commands share
+Made from `--help` by `python docs/make.py`; do not edit. What several commands share
 is told once here; `--help` of a command shows everything.
 
 ## Options of several commands
@@ -46,6 +46,8 @@ def markdown() -> str:
         own.add_help_option = False
         own.params = [option for option in command.params if not _is_shared(option, ctx, shared)]
         also = [_told(option, ctx)[0] for option in command.params if _is_shared(option, ctx, shared)]
+        if isinstance(own, click.Group) and command is not main:
+            own.commands = {}  # each has its section
         text = f"## {ctx.command_path}\n\n```text\n{_stripped(own.get_help(ctx))}```\n"
         names = ", ".join(f"`{name.split()[0].rstrip(',')}`" for name in also)
         parts.append(text + (f"\n[Also](#options-of-several-commands): {names}.\n" if also else ""))
