@@ -229,6 +229,18 @@ def test_a_default_is_wire_format_for_ever():
     assert required >= NEVER
 
 
+def test_options_choose_attributes_of_a_session():
+    given = {"round_deadline": 5, "repeat": None, "quorum": 2, "start": None}
+    assert schema.chosen(given) == {"deadlines": Deadlines(round=5.0), "quorum": 2, "start": None}
+    usual = Deadlines(10, 5, 0.5)
+    assert schema.chosen({"start_deadline": 1.0}, deadlines=usual) == {"deadlines": Deadlines(10, 1, 0.5)}
+    assert [setting.name for setting in schema.settings("hub")] == ["round_deadline", "start_deadline"]
+    with pytest.raises(ParameterError, match="no option 'surprise'"):
+        schema.chosen({"surprise": 1})
+    with pytest.raises(ParameterError, match="round deadline"):
+        schema.chosen({"round_deadline": "soon"})
+
+
 # ---- the roster -----------------------------------------------------------------------------------------
 
 

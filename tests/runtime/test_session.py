@@ -170,6 +170,11 @@ def test_an_existing_file_is_kept(tmp_path):
     assert read_session(tmp_path / "s.toml").rounds == 21
 
 
+def test_what_is_about_privacy_comes_first():
+    tables = re.findall(r"^\[(\w+)\]", session_text(session()), re.M)
+    assert tables == ["mechanism", "values", "lattice", "deadlines", "quorum"]
+
+
 def test_nothing_private_is_in_it():
     words = set(re.findall(r"^(\w+) =", session_text(session(**ON_A_GRAPH)), re.M))
     assert words == {

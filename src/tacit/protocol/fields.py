@@ -171,7 +171,10 @@ def converted(
     if found := _MISSING.fullmatch(why):
         why, where = "must be given", [*where, found[1]]
     elif found := _UNKNOWN.fullmatch(why):
-        why, where = "is not known here: remove it, or check its spelling", [*where, found[1]]
+        why, where = (
+            "is not known here: check its spelling, remove it, or install the tacit that wrote it",
+            [*where, found[1]],
+        )
     elif found := _MISTYPED.fullmatch(why):
         kinds = [_MUST_BE.get(kind, kind) for kind in (found[1] or "float").split(" | ") if kind != "null"]
         why = f"must be {' or '.join(kinds)}" + (f" of {found[2]} entries" if found[2] else "")

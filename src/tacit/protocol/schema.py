@@ -302,7 +302,8 @@ def chosen(given: Mapping[str, Any], **usual: Any) -> dict[str, Any]:
     found = dict(usual)
     known = {setting.name: setting for setting in settings()}
     for name, value in given.items():
-        setting = known[name]
+        if (setting := known.get(name)) is None:
+            raise ParameterError(f"a session has no option {name!r}: leave it out, or install a newer tacit.")
         if setting.table is None:
             found[setting.field.name] = value
         elif value is not None:

@@ -83,7 +83,8 @@ def session_text(session: Session, addresses: Mapping[str, str] | None = None) -
     lines = [
         "# A session of tacit: public, and the same for everyone in it. `tacit session check` explains it."
     ]
-    tables: list[str] = []
+    own: list[str] = []  # tables
+    common: list[str] = []
     for field, meta in declared(type(told)):
         value, name = getattr(told, field.name), field.encode_name
         if field.name == "coordinator_address":
@@ -92,14 +93,13 @@ def session_text(session: Session, addresses: Mapping[str, str] | None = None) -
             continue
         remark = f"  # {meta.extra['remark']}" if meta.extra and "remark" in meta.extra else ""
         if isinstance(value, msgspec.Struct | dict):
-            section = ["", f"[{name}]{remark}", *_entries(value)]
-            # What all sessions have comes last.
-            tables = [*tables, *section] if name in AnySession.__struct_fields__ else [*section, *tables]
+            tables = common if field.name in AnySession.__struct_fields__ else own
+            tables += ["", f"[{name}]{remark}", *_entries(value)]
         elif isinstance(value, tuple) and isinstance(value[0], Listed | tuple):
             lines += [f"{name} = [", *(f"  {_item(item, names, places)}," for item in value), "]"]
         else:
             lines.append(f"{name} = {_written(_texted(kind_of(field), value))}{remark}")
-    return "\n".join([*lines, *tables]) + "\n"
+    return "\n".join([*lines, *own, *common]) + "\n"
 
 
 def _entries(table: msgspec.Struct | dict[str, Any]) -> Iterator[str]:
