@@ -209,7 +209,7 @@ def test_the_number_of_sums_grows_with_the_logarithm_of_time():
     sums, now, sizes = (), 0.0, Counter()
     for month in range(120):
         fresh = [
-            schema.Sum("meter", 1.0, 10.0, now + 60.0 * i, 1, "1", 0)
+            schema.SpentSum("meter", 1.0, 10.0, now + 60.0 * i, 1, "1", 0)
             for i in range(0, 43_200, 1 if month in (0, 119) else 240)
         ]
         now += 30 * DAY

@@ -1,12 +1,30 @@
 """Questions: what is asked of the agents' private records.
 
-Every question is a mean of vectors. One file per question:
-
-- `base`: what a question must define: encode, diameter, decode.
-- `mean`: the mean of numbers in a range.
+Every question is a mean of vectors. `base` says what a question must define: encode, diameter, decode. One
+file per question: `mean`, `sum`, `count`, `histogram`, `quantile`, `variance`, `weighted_mean`. Sessions ask
+for a mean so far.
 """
 
-from tacit.question.base import Answer, Encoded, Part, Question
+from tacit.question.base import Answer, Encoded, MeanNoise, Part, Question
+from tacit.question.count import Count
+from tacit.question.histogram import Histogram
 from tacit.question.mean import Mean
+from tacit.question.quantile import Quantile
+from tacit.question.sum import Sum
+from tacit.question.variance import Variance
+from tacit.question.weighted_mean import WeightedMean
 
-__all__ = ["Answer", "Encoded", "Mean", "Part", "Question"]
+__all__ = [
+    "Answer",
+    "Count",
+    "Encoded",
+    "Histogram",
+    "Mean",
+    "MeanNoise",
+    "Part",
+    "Quantile",
+    "Question",
+    "Sum",
+    "Variance",
+    "WeightedMean",
+]

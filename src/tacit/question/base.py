@@ -7,6 +7,7 @@ is the adjacency with which a whole record may change: the default of every ques
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class Answer:
     Attributes
     ----------
     parts : tuple of Part
-        An interval holds with the probability that was asked for, each by itself.
+        With intervals where the noise is known.
     records : int
         How many records were used.
     """
@@ -123,9 +124,22 @@ class Question(ABC):
         records: int,
         noise: MeanNoise | None = None,
         failure_probability: float = 0.05,
+        *,
+        together: bool = False,
     ) -> Answer:
         """Return the answer for the mean vector of so many records.
 
-        With the law of the noise, every part has an interval that misses the truth with at most this
-        probability.
+        With the law of the noise, every part has an interval. It misses the truth with at most this
+        probability; with `together`, this is the probability that any interval of the answer does.
         """
+
+
+def share_of(failure_probability: float, parts: int) -> float:
+    """Return the failure probability of each of several independent parts.
+
+    One of them fails with the probability that was given. It is rounded down, so that intervals are never too
+    narrow.
+    """
+    if parts == 1:
+        return failure_probability
+    return -math.expm1(math.log1p(-failure_probability) / parts) * (1 - 2.0**-50)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, final
 
 from tacit.errors import ParameterError, StateError
-from tacit.question.base import Answer, Encoded, Exact, MeanNoise, Part, Question
+from tacit.question.base import Answer, Encoded, Exact, MeanNoise, Part, Question, share_of
 
 
 @final
@@ -94,6 +94,8 @@ class Mean(Question):
         records: int,
         noise: MeanNoise | None = None,
         failure_probability: float = 0.05,
+        *,
+        together: bool = False,
     ) -> Answer:
         """Return the mean itself, clamped to the range.
 
@@ -104,7 +106,7 @@ class Mean(Question):
         if noise is None:
             parts = [Part(name, inside(number)) for name, number in zip(names, mean, strict=True)]
         else:
-            r = noise.radius(failure_probability)
+            r = noise.radius(share_of(failure_probability, self.numbers if together else 1))
             parts = [
                 Part(name, inside(number), inside(number - r), inside(number + r))
                 for name, number in zip(names, mean, strict=True)

@@ -19,6 +19,7 @@ __getattr__, __dir__ = modules(
         "graph_facts",
         "influence",
         "laplace_sum",
+        "mean_noise",
         "moments",
         "optimum",
         "privacy",

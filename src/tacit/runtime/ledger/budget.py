@@ -34,7 +34,7 @@ from tacit.protocol.exact_loss import as_fraction, exact, up, within
 from tacit.protocol.private_state import Budget
 from tacit.protocol.roster import require_name
 from tacit.rounding import fraction_up, shown_up
-from tacit.runtime.ledger.schema import Capped, Reserved, Sum, in_digits
+from tacit.runtime.ledger.schema import Capped, Reserved, SpentSum, in_digits
 from tacit.theory.series import Hides
 
 _MOST_NAMED = 3
@@ -175,7 +175,7 @@ class Purse:
         self._open: dict[bytes, Reserved] = {}  # reserved and not settled
         self._closed: Counter[tuple[str, float, float]] = Counter()  # said in settled ones: `_kind`
         self._times: defaultdict[str, list[tuple[float, bytes]]] = defaultdict(list)  # sorted by `_begun`
-        self._carried: dict[bytes, Sum] = {}  # in the place of sessions whose rows were dropped
+        self._carried: dict[bytes, SpentSum] = {}  # in the place of sessions whose rows were dropped
         self._recapped: set[str] = set()  # their caps may have been lowered below what is reserved
 
     def capped(self, row: Capped) -> None:
@@ -209,7 +209,7 @@ class Purse:
         if (row := self._open.pop(session, None)) is not None:
             self._closed[_kind(row)] += self._said.get(session, 0)
 
-    def carry(self, sums: Iterable[Sum], over: Collection[bytes] = ()) -> None:
+    def carry(self, sums: Iterable[SpentSum], over: Collection[bytes] = ()) -> None:
         """Replace these sessions and the earlier sums by new sums."""
         # The new sums contain the earlier ones (`sums`), so these go, too; otherwise they would count twice.
         # All of them are settled, so their loss is in `_closed`, exactly, and is added again below.
@@ -229,10 +229,10 @@ class Purse:
             self._settled.add(place)
             self.reserved(place, Reserved(one.value, one.adjacency, one.diameter, 0.0, None, one.at))
 
-    def sums(self, over: Collection[bytes]) -> list[Sum]:
+    def sums(self, over: Collection[bytes]) -> list[SpentSum]:
         """Return the sums so far, and a sum for each of these settled sessions."""
         rows = ((session, self._reserved[session]) for session in over if session in self._reserved)
-        fresh = (Sum(*_kind(row), _begun(row), 1, *in_digits(self._said.get(s, 0))) for s, row in rows)
+        fresh = (SpentSum(*_kind(row), _begun(row), 1, *in_digits(self._said.get(s, 0))) for s, row in rows)
         return [*self._carried.values(), *fresh]
 
     def summable(self, session: bytes) -> bool:

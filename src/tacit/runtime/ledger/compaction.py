@@ -40,9 +40,9 @@ def due(rows: int, after: int) -> bool:
     return rows >= 2 * after + _WORTH
 
 
-def merged(sums: Iterable[schema.Sum], now: float) -> tuple[schema.Sum, ...]:
+def merged(sums: Iterable[schema.SpentSum], now: float) -> tuple[schema.SpentSum, ...]:
     """Merge sums of one kind whose times are close, relative to their age."""
-    together: dict[tuple[str, float, float, float, float], schema.Sum] = {}
+    together: dict[tuple[str, float, float, float, float], schema.SpentSum] = {}
     # Earliest first, so that `_added` keeps the latest time: a merged sum must not leave a window too early.
     for one in sorted(sums, key=lambda one: one.at):
         width = _width(now - one.at)
@@ -51,7 +51,7 @@ def merged(sums: Iterable[schema.Sum], now: float) -> tuple[schema.Sum, ...]:
     return tuple(together.values())
 
 
-def _added(before: schema.Sum | None, one: schema.Sum) -> schema.Sum:
+def _added(before: schema.SpentSum | None, one: schema.SpentSum) -> schema.SpentSum:
     if before is None:
         return one
     said, shift = schema.in_digits(before.units + one.units)

@@ -145,7 +145,7 @@ class Reserved(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     delta: float = 0.0
 
 
-class Sum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+class SpentSum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
     """The total loss of sessions of one kind that began around one time.
 
     `said` · 2^`shift` is the exact sum in the units of `tacit.protocol.exact_loss`; `said` is hexadecimal.
@@ -174,7 +174,7 @@ class Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     horizon: int
-    sums: tuple[Sum, ...]
+    sums: tuple[SpentSum, ...]
 
 
 def in_digits(units: int) -> tuple[str, int]:
