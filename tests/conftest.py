@@ -1,6 +1,7 @@
 """For all tests: their order and marks; and sessions played by hand, for transcripts and their judges."""
 
 import functools
+import gc
 import os
 import re
 import signal
@@ -18,7 +19,7 @@ from tacit.law import Fading, OneShot
 from tacit.mechanism.lattice import Lattice
 
 # Load must not fail a test, and what lands must not depend on luck; elsewhere examples are new each time.
-settings.register_profile("any load", deadline=None, derandomize="CI" in os.environ)
+settings.register_profile("any load", deadline=None, derandomize="CI" in os.environ, max_examples=50)
 settings.load_profile("any load")
 
 os.umask(0o022)  # tests look at who may read a file, whatever the user's own umask is
@@ -102,6 +103,16 @@ def is_concurrent(item):
         runs = item.originalname == "test_everything_on_a_page_runs"
         return runs and LIVE.search((HERE.parent / page).read_text()) is not None
     return runs_side_by_side(item.path)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Leave what all tests have imported out of garbage collection, which would look at it all again."""
+    gc.disable()
+    found = yield
+    gc.freeze()
+    gc.enable()
+    return found
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -143,6 +143,7 @@ REPEATED = {
     "docs/how-to/read-results.md",
     "docs/how-to/run-a-fleet.md",
     "docs/how-to/run-a-series.md",
+    "docs/how-to/run-a-session.md",
     "docs/how-to/sweep-on-a-cluster.md",
     "docs/how-to/use-keepers.md",
     "docs/how-to/operate.md",

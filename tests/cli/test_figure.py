@@ -47,7 +47,12 @@ def test_json_has_the_table_and_draws_nothing(answer, tmp_path, name):
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("name", FIGURES)
+DRAWN = {"radius", "graph", "loss"}  # with a number, a session, and many sessions; tests/plots has all
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.long] * (n not in DRAWN)) for n in FIGURES]
+)
 def test_svg_is_well_formed(run, tmp_path, name):
     assert f"Drawn: {name}.svg" in run("figure", name, *FIGURES[name]).output
     drawn = (tmp_path / f"{name}.svg").read_bytes()

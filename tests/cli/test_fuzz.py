@@ -45,7 +45,7 @@ SIZES = st.one_of(
     st.just(()),
 )
 FUZZ = settings(
-    max_examples=40,
+    max_examples=15,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
@@ -131,7 +131,7 @@ def test_graph(name):
     check("graph", ["--", name])
 
 
-@settings(FUZZ, max_examples=25)
+@settings(FUZZ, max_examples=10)
 @given(NUMBERS, st.sampled_from(["runs", "rounds", "seed", "record", "values", "spread", "tolerance"]))
 def test_simulate(value, name):
     words = [

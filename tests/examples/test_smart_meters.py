@@ -1,11 +1,13 @@
 """Smart meters: a real grid, a year of means, and what an eavesdropper learns of one household."""
 
 import math
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
-pytest.importorskip("pandapower", reason="pandapower is in the extra `examples`")
+if find_spec("pandapower") is None:  # to import it takes a second, in every worker
+    pytest.skip("pandapower is in the extra `examples`", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")

@@ -90,9 +90,15 @@ TAIL = curves.TailCurves(
 SERIES = curves.SeriesCurves(
     9, 1, "step:2", 1.0, 1e-6, (1, 96), {"tree": np.array([1.0, 3.0]), "independent": np.array([1.0, 9.0])}
 )
-COMPARISON = compare(
-    "ring:4", range(4), epsilon=1.0, runs=5, rounds=9, methods=["plain", "server", "one-shot", "keepers"]
-)
+
+
+@cache
+def comparison():
+    return compare(
+        "ring:4", range(4), epsilon=1.0, runs=5, rounds=9, methods=["plain", "server", "one-shot", "keepers"]
+    )
+
+
 REPORT = AuditReport(
     subject="a name", declared="3 agents", agent=0, distance=1.0, adjacency=1.0, rounds=2, transcripts=1000,
     failure_probability=1e-6, promised=0.12, measured=0.1,
@@ -113,7 +119,7 @@ FIGURES = {
     "bounds": lambda **how: draw_bounds(curves.closeness((0.1, 0.25, 0.5, 0.8)), **how),
     "tail": lambda **how: draw_tail(TAIL, **how),
     "series": lambda **how: draw_series(SERIES, **how),
-    "compare": lambda **how: draw_compare(COMPARISON, **how),
+    "compare": lambda **how: draw_compare(comparison(), **how),
     "audit": lambda **how: draw_audit(REPORT, **how),
 }
 
@@ -484,7 +490,7 @@ def check_words(figure):
         assert wide < 2 or high < 2, (one, other)
 
 
-@pytest.mark.parametrize("width", [None, "one-column"])
+@pytest.mark.parametrize("width", [pytest.param(None, marks=pytest.mark.long), "one-column"])
 @pytest.mark.parametrize("name", FIGURES)
 def test_no_word_is_cut_off_or_on_another(name, width):
     figure = FIGURES[name](width=width)

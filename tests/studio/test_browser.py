@@ -189,6 +189,7 @@ def test_a_legend_shows_all_its_entries(visit, width):
         expect(picture.locator("svg text", has_text=entry)).to_be_visible()
 
 
+@pytest.mark.long
 def test_a_design_is_taken_along_to_the_other_pages(visit):
     page = visit(f"/?{METERS}")
     see(page, "Privacy loss 4.384")
@@ -203,6 +204,7 @@ def test_a_design_is_taken_along_to_the_other_pages(visit):
     see(page, "There are too many agents to draw")
 
 
+@pytest.mark.long
 def test_a_session_is_watched(visit):
     page = visit(SHORT)
     see(page, "Round 0 of 6")

@@ -102,8 +102,8 @@ async def test_several_numbers_per_value(user):
     ("label", "says"),
     [
         ("How accurate can it be?", "Within "),
-        ("How many agents does it take?", "3,074 agents"),
-        ("Is all of this possible?", "Out of reach"),
+        pytest.param("How many agents does it take?", "3,074 agents", marks=pytest.mark.long),
+        pytest.param("Is all of this possible?", "Out of reach", marks=pytest.mark.long),
     ],
 )
 async def test_every_side_can_be_asked_for(user, label, says):
@@ -205,9 +205,9 @@ async def test_nobody_shows_a_status(user):
     ("path", "says"),
     [
         ("/", "Privacy loss 0.2057"),
-        ("/series", "Deviation 0.05255\u00a0kW per mean"),
+        pytest.param("/series", "Deviation 0.05255\u00a0kW per mean", marks=pytest.mark.long),
         ("/watch", "Round 16 of 16"),
-        ("/compare", "Privacy loss 0.0"),
+        pytest.param("/compare", "Privacy loss 0.0", marks=pytest.mark.long),
     ],
 )
 async def test_a_page_opens_with_a_finished_example(user, path, says):
