@@ -2,6 +2,8 @@
 
 import hashlib
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -230,3 +232,29 @@ def test_results_are_clamped_to_the_range_component_by_component():
         assert clamped == shown
     np.testing.assert_array_equal(session.clamp([-3.0, 0.25, 1.5]), [0.0, 0.25, 1.0])
     np.testing.assert_array_equal(session.clamp(np.array([2.0])), [1.0])
+
+
+def test_what_threads_read_was_made_ready_before():
+    """msgspec crashes if two threads read a class for the first time at once."""
+    code = """
+import sys
+import tacit.runtime.fleet.follower, tacit.runtime.status.reader
+from tacit.protocol.session import Session
+
+asked = set()
+
+def note(frame, event, _):
+    if event == "call" and frame.f_code.co_name == "get_class_annotations":
+        if "msgspec" not in frame.f_back.f_code.co_filename:  # from its own Python it is harmless
+            asked.add(str(frame.f_locals.get("obj")))
+
+sys.setprofile(note)
+Session.decode(sys.stdin.buffer.read())
+tacit.runtime.status.reader._DECODER.decode(
+    b'{"kind": "hub", "name": "h", "role": "hub", "state": "serving", "ready": true}'
+)
+sys.setprofile(None)
+asked = {name for name in asked if "_LawTable" not in name}  # each thread makes its own
+assert not asked, asked
+"""
+    subprocess.run([sys.executable, "-c", code], input=known_session(agents=3).encode(), check=True)

@@ -318,6 +318,10 @@ def _field(name: str) -> FieldInfo:
 
 # ---- reading ----------------------------------------------------------------------------------------
 
+for _table in (_SessionHead, *KINDS, _LawName):
+    # msgspec collects what it must know of a class when it is first read. It crashes if two threads do so.
+    msgspec.msgpack.Decoder(_table)
+
 
 def read_tables(entries: Any, what: str, own_type: Callable[[type[Any], Any], Any]) -> AnySession:
     """Read the tables of a session, or name the first mistake and its place."""

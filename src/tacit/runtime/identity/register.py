@@ -229,11 +229,14 @@ def opened(home: Path, authority: Authority) -> Iterator[Register]:
         os.close(descriptor)
 
 
+_DECODER = msgspec.json.Decoder(Entry)  # made here and not by the threads that read: see `protocol.schema`
+
+
 def _entries(path: Path) -> list[Entry]:
     if not path.exists():
         return []
     try:
-        return [msgspec.json.decode(line, type=Entry) for line in read_private(path).splitlines()]
+        return [_DECODER.decode(line) for line in read_private(path).splitlines()]
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise FileError(
             f"{path} is damaged: without it this authority does not know which keys it signed. Put it back "

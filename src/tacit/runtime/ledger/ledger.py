@@ -673,9 +673,9 @@ class Ledger:
         """Update the sums with what a row says about losses."""
         session, kind, _, loss, data = row
         if kind == "capped":
-            self._purse.capped(msgspec.msgpack.decode(cast(bytes, data), type=schema.Capped))
+            self._purse.capped(schema.decode_capped(cast(bytes, data)))
         elif kind == "reserved":
-            self._purse.reserved(session, msgspec.msgpack.decode(cast(bytes, data), type=schema.Reserved))
+            self._purse.reserved(session, schema.decode_reserved(cast(bytes, data)))
         elif loss is not None:
             self._purse.said(session, loss)
         elif kind in _LAST_WORDS:

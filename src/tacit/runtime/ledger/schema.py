@@ -185,7 +185,10 @@ def in_digits(units: int) -> tuple[str, int]:
 
 
 encode_carried: Callable[[Carried], bytes] = msgspec.msgpack.Encoder().encode
+# Made here and not by the threads that open ledgers: see `protocol.schema`.
 decode_carried: Callable[[bytes], Carried] = msgspec.msgpack.Decoder(Carried).decode
+decode_capped: Callable[[bytes], Capped] = msgspec.msgpack.Decoder(Capped).decode
+decode_reserved: Callable[[bytes], Reserved] = msgspec.msgpack.Decoder(Reserved).decode
 
 
 def leaf(salt: bytes, data: bytes) -> bytes:

@@ -16,6 +16,7 @@ from tacit.runtime.status.document import StatusDocument
 
 _MOST_BYTES = 16 << 20
 _SECONDS = 5.0
+_DECODER = msgspec.json.Decoder(StatusDocument)  # made here, not by threads that read: see `protocol.schema`
 
 
 def status_url(where: str) -> str:
@@ -39,7 +40,7 @@ def read_status(url: str, seconds: float = _SECONDS) -> StatusDocument:
             raise InputError(
                 f"{url} answered {code}, which is not a status of tacit: check the address (--status)."
             )
-        found = msgspec.json.decode(data, type=StatusDocument)
+        found = _DECODER.decode(data)
         _require_plain(found.as_dict())
         return found
     except InputError:
