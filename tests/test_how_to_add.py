@@ -15,8 +15,7 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.doubles import known_key, known_series, known_session
-from tests.runtime.builders import small_session
+from tests.doubles import known_key, known_series, known_session, small_session
 
 import tacit.cli
 import tacit.plots

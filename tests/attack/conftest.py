@@ -7,10 +7,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.doubles import small_session
 
-from tacit.mechanism.lattice import Lattice
-from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.roster import COORDINATOR
+from tacit.protocol.session import Deadlines
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.identity import provision
@@ -32,22 +32,8 @@ def world(folder):
     keys = provision(folder / "keys", ["coordinator", *NAMES], listening=["coordinator"])
 
     def session(**changes):
-        return Session(
-            **{
-                "name": "attacked",
-                "roster": tuple(Member(name, keys[name].public_key) for name in NAMES),
-                "coordinator": keys["coordinator"].public_key,
-                "mixing": 0.5,
-                "noise": 2.0,
-                "decay": 0.8,
-                "rounds": 4,
-                "lattice": Lattice(0, 10),
-                "start": len(NAMES),
-                "expires": LAST_EXPIRY,
-                "deadlines": Deadlines(round=5.0, start=20.0, repeat=0.05),
-                **changes,
-            }
-        )
+        soon = Deadlines(round=5.0, start=20.0, repeat=0.05)
+        return small_session(keys, NAMES, **{"name": "attacked", "deadlines": soon} | changes)
 
     def agent(session, network, i, value=3.0, **more):
         given = {"ledger": folder / f"{NAMES[i]}.ledger", "identity": keys[NAMES[i]], "cap": 100.0, **more}

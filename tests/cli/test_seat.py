@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from tests.runtime.builders import small_session
+from tests.doubles import small_session
 
 from tacit.cli import running
 from tacit.errors import InputError

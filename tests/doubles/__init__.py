@@ -7,7 +7,8 @@ Nothing here protects anyone: keys are known, noise is given.
 - `noise`: `ScriptedNoise`, the given draws.
 - `ledger`: `ListLedger`, a list of records that can be told to fail.
 - `harness`: `Harness`, machines, ledgers and network wired together, with crashes between any two acts.
-- `sessions`: `known_key`, `known_session`, `known_series`: small sessions whose keys everyone knows.
+- `sessions`: `known_key`, `known_session`, `known_series`: small sessions whose keys everyone knows;
+  `small_session`: one of identities that a test has made.
 """
 
 from tests.doubles.clock import ManualClock
@@ -15,7 +16,7 @@ from tests.doubles.harness import Crashed, Harness, Point
 from tests.doubles.ledger import ListLedger, SaveFailed
 from tests.doubles.network import Faults, FaultyNetwork, Packet
 from tests.doubles.noise import ScriptedNoise
-from tests.doubles.sessions import known_ephemeral, known_key, known_series, known_session
+from tests.doubles.sessions import known_ephemeral, known_key, known_series, known_session, small_session
 
 __all__ = [
     "Crashed",
@@ -32,4 +33,5 @@ __all__ = [
     "known_key",
     "known_series",
     "known_session",
+    "small_session",
 ]

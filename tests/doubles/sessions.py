@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,27 @@ def known_series(
         keepers=tuple(Member(f"keeper-{j}", _public(agents + j)) for j in range(keepers)),
         **more,
     )
+
+
+def small_session(keys: Mapping[str, Any], names: Sequence[str], **other: Any) -> Session:
+    """Return a session of these agents, whose identities are in `keys`.
+
+    There is a coordinator unless `other` has edges.
+    """
+    given = {
+        "name": "test",
+        "coordinator": None if other.get("edges") else keys["coordinator"].public_key,
+        "mixing": 0.5,
+        "noise": 2.0,
+        "decay": 0.8,
+        "rounds": 4,
+        "lattice": Lattice(0, 10),
+        "start": len(names),
+        "expires": LAST_EXPIRY,
+        "deadlines": Deadlines(round=600.0, start=600.0, repeat=0.1),
+    }
+    roster = tuple(Member(name, keys[name].public_key) for name in names)
+    return Session(roster=roster, **given | other)
 
 
 def _public(number: int) -> bytes:

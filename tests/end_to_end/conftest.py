@@ -9,17 +9,16 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import pytest
+from tests.doubles import small_session
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
 from tacit.cli.demo.processes import COORDINATOR, Processes, Tail, free_ports
-from tacit.mechanism.lattice import Lattice
 from tacit.protocol.codec import Codec
 from tacit.protocol.messages import Feedback, Message, Report
 from tacit.protocol.records import Spoke
-from tacit.protocol.roster import Member
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.session import Deadlines, Session
 from tacit.runtime.identity.certificates import LOOPBACK
 from tacit.runtime.identity.identity import provision
 from tacit.runtime.ledger.ledger import Ledger
@@ -234,15 +233,8 @@ def crew(tmp_path, forked):
         first = [] if edges else [COORDINATOR]
         listening = [*first, *(names if edges else [])]
         keys = provision(folder / "keys", [*first, *names, "tap"], listening=listening, hosts=hosts)
-        settings = {"name": "test", "mixing": 0.5, "noise": 2.0, "decay": 0.8, "lattice": Lattice(0, 10)}
-        session = Session(
-            roster=tuple(Member(name, keys[name].public_key) for name in names),
-            coordinator=None if edges else keys[COORDINATOR].public_key,
-            edges=edges,
-            rounds=rounds,
-            deadlines=deadlines or Deadlines(round=20.0, start=20.0, repeat=0.3),
-            **settings | {"start": agents, "expires": LAST_EXPIRY} | more,
-        )
+        soon = Deadlines(round=20.0, start=20.0, repeat=0.3)
+        session = small_session(keys, names, edges=edges, rounds=rounds, deadlines=deadlines or soon, **more)
         ports = dict(zip(listening, free_ports(len(listening)), strict=True))
         addresses = {
             name: f"wss://{(at or {}).get(name, '127.0.0.1')}:{port}" for name, port in ports.items()

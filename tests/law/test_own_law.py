@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from click.testing import CliRunner
-from tests.doubles import known_session
-from tests.runtime.builders import small_session
+from tests.doubles import known_session, small_session
 
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.audit import examine, read_folder, write_folder

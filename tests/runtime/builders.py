@@ -1,12 +1,9 @@
-"""What tests of the runtime need again and again: small sessions, ledgers, transcripts."""
+"""What tests of the runtime need again and again: ledgers, transcripts."""
 
 import asyncio
 import json
 
-from tacit.mechanism.lattice import Lattice
 from tacit.protocol.records import Began, Moved
-from tacit.protocol.roster import Member
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.runtime.ledger.ledger import Ledger
 
 WAIT = 300
@@ -14,24 +11,6 @@ WAIT = 300
 ONE = b"s" * 32
 """The id of a session that is in a ledger only."""
 SECRET = b"the-private-state"
-
-
-def small_session(keys, names, **other):
-    """Return a session of these agents with the coordinator, or as `other` has it."""
-    given = {
-        "name": "test",
-        "coordinator": keys["coordinator"].public_key,
-        "mixing": 0.5,
-        "noise": 2.0,
-        "decay": 0.8,
-        "rounds": 4,
-        "lattice": Lattice(0, 10),
-        "start": len(names),
-        "expires": LAST_EXPIRY,
-        "deadlines": Deadlines(round=600.0, start=600.0, repeat=0.1),
-    }
-    roster = tuple(Member(name, keys[name].public_key) for name in names)
-    return Session(roster=roster, **given | other)
 
 
 def limited(main, seconds=WAIT):

@@ -27,7 +27,7 @@ from unittest import mock
 import msgspec
 import numpy as np
 from click.testing import CliRunner
-from tests.runtime.builders import small_session
+from tests.doubles import small_session
 
 import tacit
 from tacit.cli import join

@@ -14,7 +14,7 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import binom
-from tests.runtime.builders import small_session
+from tests.doubles import small_session
 
 import tacit.runtime.keeper
 from tacit.mechanism.lattice import Lattice

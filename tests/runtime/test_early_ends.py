@@ -8,7 +8,8 @@ import base64
 from dataclasses import replace
 
 import pytest
-from tests.runtime.builders import limited, result_of, small_session
+from tests.doubles import small_session
+from tests.runtime.builders import limited, result_of
 
 from tacit.errors import CapExceeded, FileError, InputError
 from tacit.protocol.messages import Reason

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import click
 import pytest
-from tests.runtime.builders import limited, result_of, small_session
+from tests.doubles import small_session
+from tests.runtime.builders import limited, result_of
 
 from tacit.cli import running
 from tacit.cli.status_place import StatusPlace

@@ -10,7 +10,7 @@ import textwrap
 import time
 
 import pytest
-from tests.runtime.builders import small_session
+from tests.doubles import small_session
 
 from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
 from tacit.protocol.masks import public_key

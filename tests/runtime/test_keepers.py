@@ -6,7 +6,7 @@ import socket
 from dataclasses import replace
 
 import pytest
-from tests.runtime.builders import small_session
+from tests.doubles import small_session
 
 from tacit.audit import examine_files
 from tacit.errors import InputError, LedgerError

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from tests.runtime.builders import Script, limited, result_of, small_session
+from tests.doubles import small_session
+from tests.runtime.builders import Script, limited, result_of
 
 from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
 from tacit.mechanism.on_lattice import OnLattice

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pytest
-from tests.runtime.builders import Script, small_session
+from tests.doubles import small_session
+from tests.runtime.builders import Script
 
 from tacit.mechanism.on_lattice import OnLattice
 from tacit.protocol.agent import AgentMachine

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import pytest
+from tests.doubles import small_session
 
 from tacit.cli.demo.processes import free_ports
 from tacit.errors import FileError, InputError
-from tacit.mechanism.lattice import Lattice
 from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.protocol.session import Deadlines, Session
 from tacit.runtime.agent import Agent
 from tacit.runtime.coordinator import Coordinator
 from tacit.runtime.identity.certificates import Request
@@ -52,18 +52,8 @@ def keys(tmp_path_factory):
     folder = tmp_path_factory.mktemp("keys")
     of = provision(folder / "good", ["coordinator", *NAMES], listening=["coordinator", *NAMES])
     strange = provision(folder / "bad", ["coordinator", *NAMES], listening=["coordinator"])
-    same = {
-        "name": "test",
-        "roster": tuple(Member(name, of[name].public_key) for name in NAMES),
-        "mixing": 0.5,
-        "noise": 1.0,
-        "decay": 0.8,
-        "rounds": 5,
-        "lattice": Lattice(0, 1),
-        "expires": LAST_EXPIRY,
-    }
-    server = Session(coordinator=of["coordinator"].public_key, **same)
-    return Keys(server, Session(edges=((0, 1), (1, 2)), **same), of, strange)
+    server, path = (small_session(of, NAMES, edges=edges) for edges in (None, ((0, 1), (1, 2))))
+    return Keys(server, path, of, strange)
 
 
 @pytest.fixture
