@@ -16,7 +16,7 @@ from scipy.stats import binom, norm
 from tacit.errors import ParameterError, StateError
 from tacit.law import OneShot
 from tacit.mechanism import ClientServer
-from tacit.question import Count, Histogram, Mean, Quantile, Sum, Variance, WeightedMean
+from tacit.question import Count, Histogram, Mean, Own, Quantile, Several, Sum, Variance, WeightedMean
 from tacit.question.base import share_of
 from tacit.question.histogram import OTHER, projected
 from tacit.theory.mean_noise import ComponentNoise
@@ -43,11 +43,13 @@ DOMAINS = {
     Variance(-1, 1): GRID,
     Variance(-1, 1, stretch=2.0): GRID,
     Variance(-1, 1, stretch=0.5): GRID,
+    Several([Count(), Histogram([0, 1, 2]), Variance(-1, 1)]): list(product([0, 1], [0, 1], GRID)),
+    Own(lambda x: [x, -x, 1 - x], [0, 0, 1], 2): [8 * x for x in GRID],
     WeightedMean(-1, 1, 0.5): list(product(GRID[::4], GRID[::4])),
 }
 
 
-@pytest.mark.parametrize("question", DOMAINS, ids=repr)
+@pytest.mark.parametrize("question", DOMAINS, ids=lambda question: question.kind)
 def test_the_diameter_is_the_largest_distance_of_two_vectors(question):
     vectors = {question.encode(record).vector for record in DOMAINS[question]} | {question.stand_in}
     assert {len(vector) for vector in vectors} == {question.components}
@@ -127,6 +129,12 @@ CASES = {
     "variance, all alike": (Variance(0, 10), [7] * 500, [0, 0]),
     "variance, both ends": (Variance(0, 10, 2.0), [0, 10] * 300, [25, 5]),
     "variance, far from the middle": (Variance(0, 10, 50.0), [8, 9] * 1000, [0.25, 0.5]),
+    "several": (
+        Several([Count(), Histogram([0, 1, 2])], weights=[5, 1]),
+        [(True, 0.5)] * 30 + [(False, 1.5)] * 20,
+        [30, 0.6, 30, 20],
+    ),
+    "own": (Own(lambda x: [x, x * x], [0, 0], 2), [1, 0, -0.5] * 100, [1 / 6, 5 / 12]),
     "variance of one": (Variance(0, 10), [3], [0, 0]),
     "median": (Quantile(np.linspace(0, 10, 31)), np.linspace(0, 10, 401).tolist(), [5.0]),
     "quartiles": (Quantile(range(11), [0.25, 0.75]), [2.5] * 200 + [7.5] * 200, [2.5, 7.5]),
@@ -150,7 +158,7 @@ def test_each_interval_covers_the_truth(name):
         assert_covered(misses, runs)
 
 
-@pytest.mark.parametrize("name", ["histogram", "quartiles", "variance"])
+@pytest.mark.parametrize("name", ["histogram", "quartiles", "variance", "several", "own"])
 def test_intervals_together_cover_all_truths_at_once(name):
     question, records, truth = CASES[name]
     misses = 0
@@ -254,6 +262,32 @@ def test_a_variance_is_not_biased_by_the_noise():
     assert question.decode(mean, 100, noise).parts[0].estimate == pytest.approx(25 * (0.25 + noise.variance))
 
 
+def test_the_shares_of_the_loss_minimise_the_sum_of_the_variances():
+    questions, weights = [Count(), Histogram(range(9))], [3.0, 0.5]
+    best = Several(questions, weights).shares
+    assert sum(best) == 1
+
+    def cost(p):
+        return 3 / p**2 + 0.5 * 8 / (1 - p) ** 2
+
+    assert all(cost(float(best[0])) <= cost(p) for p in np.linspace(0.01, 0.99, 99))
+
+
+def test_each_question_of_several_has_the_noise_of_its_share():
+    questions = [Count(), Mean(0, 10)]
+    answer = Several(questions).decode([0.25, 0.25], 1000, noise_of(Several(questions)), B)
+    widths = [part.high - part.low for part in answer.parts]
+    assert [part.name for part in answer.parts] == ["0 count: count", "0 count: share", "1 mean: mean"]
+    # Each has half of the loss, so twice the width.
+    assert widths == pytest.approx([2 * 2 * 4.1130033, 4 * 0.0041130033, 4 * 0.0411300], rel=1e-5)
+
+
+def test_a_function_of_ones_own_gets_the_mean_vector():
+    question = Own(lambda x: [x, x * x], [0, 0], 2, answer=lambda mean: {"variance": mean[1] - mean[0] ** 2})
+    assert question.decode([0.5, 0.5], 9).parts == (("variance", 0.25, None, None),)
+    assert Own(lambda x: [x], [0], 1, answer=lambda mean: mean[0]).decode([3.0], 9).estimates == (3.0,)
+
+
 # ---- answers without noise, and pictures ------------------------------------------------------------
 
 
@@ -304,6 +338,11 @@ def test_records_outside_are_clamped_and_their_owner_can_be_told():
         (WeightedMean(0, 1), 4213),
         (WeightedMean(0, 1), (4213, 1, 1)),
         (WeightedMean(0, 1), (math.nan, 1)),
+        (Several([Count(), Sum(0, 1)]), (True,)),
+        (Several([Count()]), 4213),
+        (Own(lambda x: [float(x)], [0], 1), "x4213"),
+        (Own(lambda x: [x], [0], 1), math.nan),
+        (Own(lambda x: [x, x], [0], 1), 4213),
     ],
 )
 def test_a_record_of_the_wrong_shape_is_refused_without_showing_it(question, record):
@@ -333,6 +372,13 @@ def test_a_record_of_the_wrong_shape_is_refused_without_showing_it(question, rec
         lambda: Variance(0, math.inf),
         lambda: Variance(0, 1, 0.4),
         lambda: WeightedMean(0, 1, 0),
+        lambda: Several([]),
+        lambda: Several(["mean"]),
+        lambda: Several([Count()], [0]),
+        lambda: Several([Count()], [1, 1]),
+        lambda: Own(lambda x: [x], [0], 0),
+        lambda: Own(lambda x: [x], [math.nan], 1),
+        lambda: Own(lambda x: [x], [], 1),
         lambda: WeightedMean(0, 1, math.nan),
     ],
 )
