@@ -16,7 +16,18 @@ from scipy.stats import binom, norm
 from tacit.errors import ParameterError, StateError
 from tacit.law import OneShot
 from tacit.mechanism import ClientServer
-from tacit.question import Count, Histogram, Mean, Own, Quantile, Several, Sum, Variance, WeightedMean
+from tacit.question import (
+    Count,
+    GroupBy,
+    Histogram,
+    Mean,
+    Own,
+    Quantile,
+    Several,
+    Sum,
+    Variance,
+    WeightedMean,
+)
 from tacit.question.base import share_of
 from tacit.question.histogram import OTHER, projected
 from tacit.theory.mean_noise import ComponentNoise
@@ -45,6 +56,11 @@ DOMAINS = {
     Variance(-1, 1, stretch=0.5): GRID,
     Several([Count(), Histogram([0, 1, 2]), Variance(-1, 1)]): list(product([0, 1], [0, 1], GRID)),
     Own(lambda x: [x, -x, 1 - x], [0, 0, 1], 2): [8 * x for x in GRID],
+    GroupBy(["a", "b"], Count()): list(product("abc", [0, 1])),
+    GroupBy(["a", "b"], Sum(-1, 0.5)): list(product("abc", GRID)),
+    GroupBy(["a", "b"], Mean(-1, 1)): list(product("abc", GRID)),
+    GroupBy(["a", "b"], WeightedMean(-1, 1, 0.5)): list(product("ab", product(GRID[::6], GRID[::6]))),
+    GroupBy(["a", "b"], Histogram([0, 1, 2])): list(product("abc", [0, 1])),
     WeightedMean(-1, 1, 0.5): list(product(GRID[::4], GRID[::4])),
 }
 
@@ -134,6 +150,12 @@ CASES = {
         [(True, 0.5)] * 30 + [(False, 1.5)] * 20,
         [30, 0.6, 30, 20],
     ),
+    "groups": (
+        GroupBy(["a", "b", "c"], Count()),
+        [("a", True)] * 9 + [("b", False)] * 11,
+        [9, 9 / 20, 0, 0, 0, 0],
+    ),
+    "sums of groups": (GroupBy(["a", "b"], Sum(0, 2)), [("a", 2)] * 9 + [("z", 1)], [18, 0]),
     "own": (Own(lambda x: [x, x * x], [0, 0], 2), [1, 0, -0.5] * 100, [1 / 6, 5 / 12]),
     "variance of one": (Variance(0, 10), [3], [0, 0]),
     "median": (Quantile(np.linspace(0, 10, 31)), np.linspace(0, 10, 401).tolist(), [5.0]),
@@ -158,7 +180,7 @@ def test_each_interval_covers_the_truth(name):
         assert_covered(misses, runs)
 
 
-@pytest.mark.parametrize("name", ["histogram", "quartiles", "variance", "several", "own"])
+@pytest.mark.parametrize("name", ["histogram", "quartiles", "variance", "several", "own", "groups"])
 def test_intervals_together_cover_all_truths_at_once(name):
     question, records, truth = CASES[name]
     misses = 0
@@ -262,6 +284,19 @@ def test_a_variance_is_not_biased_by_the_noise():
     assert question.decode(mean, 100, noise).parts[0].estimate == pytest.approx(25 * (0.25 + noise.variance))
 
 
+def test_means_of_groups_come_with_their_sizes_and_none_for_an_empty_group():
+    question, noise = GroupBy(["a", "b"], Mean(0, 10)), Normal(0.01)
+    records = [("a", 2)] * 30 + [("a", 4)] * 30
+    true = np.mean([[float(x) for x in question.encode(record).vector] for record in records], axis=0)
+    truth, misses, empty = {"a: size": 60, "a: mean": 3, "b: size": 0}, 0, 0
+    for eta in np.random.default_rng(8).normal(scale=0.01, size=(300, 4)):
+        parts = {p.name: p for p in question.decode((true + eta).tolist(), 60, noise, B, together=True).parts}
+        empty += "b: mean" in parts
+        misses += not all(parts[name].low <= number <= parts[name].high for name, number in truth.items())
+    assert_covered(misses, 300)
+    assert_covered(empty, 300)
+
+
 def test_the_shares_of_the_loss_minimise_the_sum_of_the_variances():
     questions, weights = [Count(), Histogram(range(9))], [3.0, 0.5]
     best = Several(questions, weights).shares
@@ -340,6 +375,9 @@ def test_records_outside_are_clamped_and_their_owner_can_be_told():
         (WeightedMean(0, 1), (math.nan, 1)),
         (Several([Count(), Sum(0, 1)]), (True,)),
         (Several([Count()]), 4213),
+        (GroupBy(["a"], Count()), 4213),
+        (GroupBy(["a"], Count()), ("a", 4213)),
+        (GroupBy(["a"], Count()), (4213, True)),
         (Own(lambda x: [float(x)], [0], 1), "x4213"),
         (Own(lambda x: [x], [0], 1), math.nan),
         (Own(lambda x: [x, x], [0], 1), 4213),
@@ -372,6 +410,11 @@ def test_a_record_of_the_wrong_shape_is_refused_without_showing_it(question, rec
         lambda: Variance(0, math.inf),
         lambda: Variance(0, 1, 0.4),
         lambda: WeightedMean(0, 1, 0),
+        lambda: GroupBy([], Count()),
+        lambda: GroupBy(["a", "a"], Count()),
+        lambda: GroupBy(["a"], Variance(0, 1)),
+        lambda: GroupBy(["a"], Mean(0, 1, 2)),
+        lambda: GroupBy(["a"], "count"),
         lambda: Several([]),
         lambda: Several(["mean"]),
         lambda: Several([Count()], [0]),
