@@ -118,7 +118,7 @@ def small_session(keys: Mapping[str, Any], names: Sequence[str], **other: Any) -
 
     There is a coordinator unless `other` has edges.
     """
-    given = {
+    given: dict[str, Any] = {
         "name": "test",
         "coordinator": None if other.get("edges") else keys["coordinator"].public_key,
         "mixing": 0.5,
