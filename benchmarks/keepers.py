@@ -74,7 +74,7 @@ def work() -> Question:
 
     def answer() -> None:
         u = keeper.update
-        body = Closing(u, everyone, agents, NOTHING_HEARD, NOTHING_HEARD, named)
+        body = Closing(u, everyone, agents, NOTHING_HEARD, NOTHING_HEARD, named, bytes(32 * agents))
         keeper.handle(Heard(codec.seal(COORDINATOR, body, sign)))
         keeper.handle(NoiseReady(u, 12345))
 

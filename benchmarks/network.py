@@ -119,9 +119,9 @@ def free_ends(count: int) -> list[str]:
 def frame_bytes(session: Session) -> tuple[int, int]:
     """Return how long a report and feedback are on the wire."""
     codec = Codec(session)
-    numbers, everyone = codec.pack([0]), codec.bitmap(range(session.n))
+    numbers, n, nothing = codec.pack([0]), session.n, NOTHING_HEARD
     report = Report(session.rounds, session.exponent(0, 0), numbers, NOTHING_HEARD)
-    feedback = Feedback(session.rounds, numbers, everyone, session.n, NOTHING_HEARD, NOTHING_HEARD)
+    feedback = Feedback(session.rounds, numbers, n, n, nothing, nothing, nothing)
     short, long = (len(codec.seal(0, body, lambda _: bytes(SIGNATURE_BYTES))) for body in (report, feedback))
     return short, long
 

@@ -22,7 +22,21 @@ from tacit.mechanism.whole import nearest
 from tacit.protocol.codec import Codec, combined, digest, history
 from tacit.protocol.masks import Party, agree, mask, public_key
 from tacit.protocol.merkle import MerkleTree
-from tacit.protocol.messages import KINDS, NOTHING_HEARD, Ask, Body, Done, Message, Present, Reason, Stop
+from tacit.protocol.messages import (
+    KINDS,
+    NOTHING_HEARD,
+    Ask,
+    Body,
+    Done,
+    Message,
+    Present,
+    Reason,
+    Receipt,
+    Refusal,
+    Stop,
+)
+from tacit.protocol.notices import Refused
+from tacit.protocol.places import LastUsed, state_leaf
 from tacit.protocol.records import Closed, Disclosed, Ended, Keyed, Moved, Shut, Spoke
 from tacit.protocol.roster import COORDINATOR, roster_leaf
 from tacit.protocol.session import Session
@@ -56,6 +70,8 @@ def vectors() -> dict[str, Any]:
         "means": [{"numerator": a, "denominator": b, "rounded": nearest(a, b)} for a, b in _QUOTIENTS],
         "digests": _digests(),
         "trees": [_tree(n) for n in (1, 2, 3, 5, 7, 8, 9)],
+        "states": [_state(n) for n in (1, 3, 5)],
+        "receipts": [_receipt(server)],
         "masks": [_mask(kept, i, j) for i in (0, 2) for j in (3, 4)],
         "frames": {name: _frames(session) for name, session in sessions.items()},
         "transcripts": {name: _transcripts(session) for name, session in sessions.items()},
@@ -173,6 +189,34 @@ def _tree(n: int) -> dict[str, Any]:
     return {"leaves": n, "root": tree.root.hex(), "paths": [tree.path(i).hex() for i in range(n)]}
 
 
+def _state(n: int) -> dict[str, Any]:
+    """Who was used last, after agent 0 was in round 0, and every second agent in round 300."""
+    state = LastUsed(n)
+    state.use(0, {0: digest(b"a" * 96)})
+    state.use(300, {i: digest(b"b" * 96) for i in range(1, n, 2)})
+    places = [state.place(300, i) for i in range(n)]
+    return {
+        "agents": n,
+        "members": state.members,
+        "leaves": [state_leaf(i, place.last, place.digest).hex() for i, place in enumerate(places)],
+        "state": state.root.hex(),
+        "places": [msgspec.msgpack.encode(place).hex() for place in places],
+    }
+
+
+def _receipt(session: Session) -> dict[str, Any]:
+    """A receipt as it will be; until a session has them, all refuse it."""
+    frame = Codec(session).seal(COORDINATOR, Receipt(1, digest(b"a" * 96)), known_key(COORDINATOR).sign)
+    assert Codec(session).open(frame) == Refused(Refusal.WRONG_ROLE, COORDINATOR)
+    return {
+        "sender": COORDINATOR,
+        "kind": 12,
+        "round": 1,
+        "report": digest(b"a" * 96).hex(),
+        "frame": frame.hex(),
+    }
+
+
 def _mask(session: Session, i: int, j: int) -> dict[str, Any]:
     """The secret of agent i and keeper j, and masks that follow from it."""
     own, theirs = known_ephemeral(i), known_ephemeral(j)
@@ -180,15 +224,15 @@ def _mask(session: Session, i: int, j: int) -> dict[str, Any]:
         Party(session.member_name(k), session.key(k), public_key(known_ephemeral(k))) for k in (i, j)
     )
     secret = agree(own, public_key(theirs), session=session.id, agent=agent, keeper=keeper)
-    heard = bytes(range(32))
+    salt = bytes(range(32))
     return {
         "agent": i,
         "keeper": j,
         "ephemeral": {_name(k): known_ephemeral(k).hex() for k in (i, j)},
         "public": {_name(k): public_key(known_ephemeral(k)).hex() for k in (i, j)},
         "secret": secret.hex(),
-        "heard": heard.hex(),
-        "masks": [{"update": u, "bytes": mask(secret, u, heard, 36).hex()} for u in (0, 1, 300)],
+        "salt": salt.hex(),
+        "masks": [{"update": u, "bytes": mask(secret, u, salt, 36).hex()} for u in (0, 1, 300)],
     }
 
 
@@ -219,6 +263,8 @@ def _frames(session: Session) -> list[dict[str, Any]]:
     sender = COORDINATOR if session.coordinator is not None else 1
     said: list[tuple[int, Body]] = [(0, Present(0)), (sender, Ask(0)), (sender, Stop(0, Reason.OPERATOR))]
     said.append((0, Done(session.rounds, bytes(range(32)))))
+    if sender == COORDINATOR:
+        said.append((sender, LastUsed(session.n).place(0, 1)))
     return found + [_frame(codec, codec.seal(i, body, known_key(i).sign)) for i, body in said]
 
 

@@ -35,10 +35,10 @@ ROUNDS |= {"lattice": {"state_exponent": "i", "bits": "i", "reach_exponent": "i"
 SERIES = {"slots": "i", "interval": "f", "begins": "i", "hides": {"kind": "s", "size": "f"}, "mechanism": "s"}
 SERIES |= {"steps": "f", "exponent": "i", "low": "f", "high": "f", "delta": "f"}
 DEFAULTS = {"round": 30.0, "start": 60.0, "repeat": 1.0}  # of deadlines; there are no keepers and weights
-PRESENT, REPORT, FEEDBACK, ASK, DONE, STOP, KEY, MASKED, CLOSING, OPENING, SLOT_CLOSING = range(1, 12)
-FIELDS = {PRESENT: "i", REPORT: "iibd", FEEDBACK: "ibbidd", ASK: "i", DONE: "id", STOP: "ii", KEY: "d"}
-FIELDS |= {MASKED: "iibdd", CLOSING: "ibiddd", OPENING: "ibdd", SLOT_CLOSING: "ibidddb"}
-PARTS = (REPORT, MASKED, CLOSING, SLOT_CLOSING, OPENING)  # what a feedback is computed from
+PRESENT, REPORT, FEEDBACK, ASK, DONE, STOP, KEY, MASKED, CLOSING, OPENING, PLACE = range(1, 12)
+FIELDS = {PRESENT: "i", REPORT: "iibd", FEEDBACK: "ibiiddd", ASK: "i", DONE: "id", STOP: "ii", KEY: "d"}
+FIELDS |= {MASKED: "iibddd", CLOSING: "ibidddb", OPENING: "ibdd", PLACE: "iidb"}
+PARTS = (REPORT, MASKED, CLOSING, OPENING)  # what a feedback is computed from
 U_ORDER_8 = (325606250916557431795983626356110631294008115727848805560023387167927233504,
              39382357235489614581723060781553021112529911719440698176882885853963445705823)  # fmt: skip
 TYPES = {"i": int, "f": float, "s": str, "b": bytes, "d": bytes, "l": list, "m": dict}  # d: of 32 bytes
@@ -113,8 +113,10 @@ def unpack_at(d: bytes, at: int) -> tuple[Any, int]:
     return dict(zip(keys, items[1::2], strict=True)), at
 
 
-def pack(value: Any) -> bytes:  # what the leaf of a roster has
+def pack(value: Any) -> bytes:  # what the leaves of trees have
     if type(value) is int:
+        if value < 0:
+            return struct.pack("b", value)
         width = next(k for k in (0, 1, 2, 4) if value < (256**k if k else 128))
         return bytes([0xCC + width // 2] if width else []) + value.to_bytes(width or 1)
     if type(value) in (list, dict):
@@ -141,8 +143,8 @@ def listed(member: Any) -> list[Any]:
     return [*map(shaped(member, {"name": "s", "key": "d"}).get, ("name", "key"))]
 
 
-def committed(rows: list[Any]) -> bytes:  # the root of a roster
-    leaves = [b"\0tacit roster v1\0" + pack([i, *row]) for i, row in enumerate(rows)]
+def committed(rows: list[Any], label: bytes = b"tacit roster v1\0") -> bytes:
+    leaves = [b"\0" + label + pack([i, *row]) for i, row in enumerate(rows)]
     return root([hashlib.sha256(leaf).digest() for leaf in leaves])
 
 
@@ -285,14 +287,14 @@ class Frame:  # ---- 4. frames -------------------------------------------------
     def __init__(self, s: Session, frame: bytes) -> None:
         signed = frame[:-64]
         version, session, self.sender, self.kind, body = typed(unpack(signed), "ibiib")
-        require(version == 1, session == s.id, self.sender in s.keys, self.kind in FIELDS)
+        require(version == 2, session == s.id, self.sender in s.keys, self.kind in FIELDS)
         key = Ed25519PublicKey.from_public_bytes(s.keys[self.sender])
         key.verify(frame[-64:], b"tacit message v1\0" + signed)
         b = self.body = typed(unpack(body), FIELDS[self.kind])
         self.digest, self.round = hashlib.sha256(signed).digest(), 0 if self.kind == KEY else b[0]
         self.slot = (self.sender, REPORT if self.kind == MASKED else self.kind, self.round)
         require(self.kind in self.spoken(s), 0 <= self.round <= s.rounds - (self.kind == ASK))
-        require(self.kind not in (*PARTS, FEEDBACK) or self.round < s.exchanges)
+        require(self.kind not in (*PARTS, FEEDBACK, PLACE) or self.round < s.exchanges)
         require(self.kind != DONE or self.round == s.rounds, self.kind != STOP or 0 <= b[1] <= 4)
         if self.kind == KEY:
             u = int.from_bytes(b[0], "little")
@@ -302,29 +304,35 @@ class Frame:  # ---- 4. frames -------------------------------------------------
         require(not said or self.exponent == s.exponent(self.sender, self.round))
         masked = b[2] if self.kind == MASKED else b[1] if self.kind == OPENING else None
         require(masked is None or len(masked) == s.wide * s.components)
+        require(not s.series or self.kind != MASKED or b[3] == NOTHING)
         if self.kind in (REPORT, FEEDBACK):
             data, w = b[2 if self.kind == REPORT else 1], s.width
             require(len(data) == w * s.components)
             self.numbers = [int.from_bytes(data[k : k + w], signed=True) for k in range(0, len(data), w)]
             require(*(abs(x) <= s.limit >> self.exponent - s.state for x in self.numbers))
-        if self.kind in (FEEDBACK, CLOSING, SLOT_CLOSING):
-            bits, count = b[2:4] if self.kind == FEEDBACK else b[1:3]
+        if self.kind == FEEDBACK:
+            self.count, self.members = b[2:4]
+            self.lost = bool(s.series) and self.count == 0 and self.numbers == [0]
+            require(self.lost or self.count >= s.quorum, 0 <= self.count <= self.members <= s.n)
+            require(self.round > 0 or self.count == self.members)
+        if self.kind == CLOSING:
+            _, bits, count, *_, salts = b
             self.used = [i for i in range(8 * len(bits)) if bits[i // 8] >> i % 8 & 1]
-            lost = bool(s.series) and self.kind == FEEDBACK and count == 0 and self.numbers == [0]
-            require(len(bits) == -(-s.n // 8), not self.used or self.used[-1] < s.n)
-            require(len(self.used) == count, lost or count >= s.quorum)
-            self.unused = sorted(set(range(s.n)) - set(self.used))
-        require(self.kind != SLOT_CLOSING or len(b[6]) == 32 * b[2])
+            require(len(bits) == -(-s.n // 8), self.used[-1] < s.n, len(salts) == 32 * count)
+            require(len(self.used) == count >= s.quorum)
+        if self.kind == PLACE:
+            require(-1 <= b[1] <= self.round, (b[1] < 0) == (b[2] == NOTHING))
+            require(len(b[3]) % 32 == 0, len(b[3]) <= 32 * (s.n - 1).bit_length())
 
     def spoken(self, s: Session) -> set[int]:
         if self.sender >= s.n:
             return {KEY, OPENING, ASK, STOP}
         if self.sender == COORDINATOR:
-            return {FEEDBACK, ASK, STOP} | ({SLOT_CLOSING} if s.series else {CLOSING} if s.m else set())
+            return {FEEDBACK, PLACE, ASK, STOP, *([CLOSING] if s.m else [])}
         said = {KEY, MASKED} if s.m else {REPORT}
         return {ASK, DONE, STOP, *said, *([] if s.series else [PRESENT])}
 
-    def words(self, s: Session) -> dict[str, Any]:
+    def words(self) -> dict[str, Any]:
         t, x = self.round, self.numbers if len(self.numbers) > 1 else self.numbers[0]
         notes = {DONE: "done", STOP: "stop", KEY: "key"}
         if self.kind in notes:
@@ -333,7 +341,7 @@ class Frame:  # ---- 4. frames -------------------------------------------------
             words = {"round": t, "agent": self.sender, "update": t, "exponent": self.exponent}
             return words | ({"x": x} if self.kind == REPORT else {})
         if self.kind == FEEDBACK:
-            return {"round": t, "y": x, **({"used": self.used} if s.series else {"unused": self.unused})}
+            return {"round": t, "y": x, "count": self.count, "members": self.members}
         return {"round": t} | ({"keeper": self.sender} if self.kind == OPENING else {"closing": self.used})
 
 
@@ -376,7 +384,8 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
         self.s, self.findings, self.graph = s, set[str](), s.edges is not None
         self.digests: dict[tuple[int, int, int], bytes] = {}  # by sender, kind and round
         self.heard: dict[tuple[int, int], bytes] = {}  # what report u of an agent commits to
-        self.feedback: dict[int, tuple[Frame, dict[int, Frame]]] = {}  # with its parts, by round
+        self.feedback: dict[int, tuple[Frame, list[dict[int, Frame]]]] = {}  # with its parts in each file
+        self.used: dict[int, dict[int, bytes]] = {}  # whose reports, with a server, by round
         self.means: dict[tuple[int, int], list[int]] = {}  # whose reports, on a graph, by round and agent
         self.lacking, self.stops, self.evidence = set[tuple[int, int]](), list[int](), list[Frame]()
 
@@ -414,12 +423,12 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
             self.check(set(words) == {"note", "frame"}, "altered-line")
             if note == "evidence":
                 self.evidence.append(m)
-            elif self.check(m.kind in (CLOSING, SLOT_CLOSING, OPENING), "wrong-sender"):
+            elif self.check(m.kind in (CLOSING, OPENING), "wrong-sender"):
                 self.seen(m)
             return
-        if m.kind in (PRESENT, ASK):
+        if m.kind in (PRESENT, ASK, PLACE):
             raise Wrong("wrong-sender")
-        if not same(words, m.words(self.s) | {"frame": words["frame"]}):
+        if not same(words, m.words() | {"frame": words["frame"]}):
             raise Wrong("altered-line")
         if self.ended:
             raise Wrong("after-the-end")
@@ -453,8 +462,8 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
             if not self.check(m.round >= self.round, "out-of-order"):
                 return
             self.check(m.round == self.round, "missing-round")
-            self.check(m.round > self.round or self.before in (b"", m.body[5]), "broken-chain")
-            self.feedback.setdefault(m.round, (m, {}))[1].update(self.parts)
+            self.check(m.round > self.round or self.before in (b"", m.body[6]), "broken-chain")
+            self.feedback.setdefault(m.round, (m, []))[1].append(self.parts)
         self.round, self.parts, self.before = m.round + 1, {}, m.digest
 
     def mean(self, words: dict[str, Any]) -> None:
@@ -479,7 +488,7 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
             last = self.digests.get((COORDINATOR, FEEDBACK, m.round - 1))
             if m.kind in (*PARTS, FEEDBACK, DONE, KEY):
                 self.seen(m)
-            self.check(m.kind != FEEDBACK or last in (None, m.body[5]), "equivocation")
+            self.check(m.kind != FEEDBACK or last in (None, m.body[6]), "equivocation")
         rounds = max([*self.feedback, *(t for t, _ in self.means)], default=-1) + 1
         self.check(self.graph or rounds <= min(self.stops, default=rounds), "after-the-end")
         self.check(rounds > 0, "no-rounds")
@@ -498,12 +507,13 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
         return found | {"result": said if word == "sound" else None, "last_feedback": said} | slots
 
     def slots(self) -> dict[str, list[Any]]:
-        """Means of a series, whose messages are in them, and whose ever were, up to the first gap."""
-        rows, ever = list[tuple[int, int, int]](), set[int]()
+        """Means of a series, with the numbers of agents in them, and of those ever used, to the first gap."""
+        rows = list[tuple[int, int, int]]()
         while len(rows) in self.feedback:
             m = self.feedback[len(rows)][0]
-            ever |= set(m.used)
-            rows.append((m.numbers[0], len(m.used), len(ever)))
+            if rows and m.members < rows[-1][2]:
+                break
+            rows.append((m.numbers[0], m.count, m.members))
         return {
             "means": self.s.slot_means(rows),
             "used": [r[1] for r in rows],
@@ -514,31 +524,65 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
         for (_, u), heard in self.heard.items():
             feedback = self.digests.get((COORDINATOR, FEEDBACK, u - 1)) if u else NOTHING
             self.check(feedback in (None, heard), "other-history")
-        return sum(self.computed(m, parts) for m, parts in self.feedback.values())
+        right = sum(self.computed(m, files) for m, files in self.feedback.values())
+        self.states()
+        return right
 
-    def computed(self, m: Frame, there: dict[int, Frame]) -> bool:
-        """Whether a feedback follows from its parts."""
-        if self.s.series and not m.used:
-            return self.check(m.body[4] == combined([]), "wrong-reports")  # a lost slot
-        needed = {*m.used, COORDINATOR, *self.s.keepers} if self.s.m else {*m.used}
-        if not self.check(needed <= set(there), "missing-report"):
-            return False
-        said = [there[i] for i in m.used]
-        basis, numbers = self.kept(m, said, there) if self.s.m else (said, self.s.mean(said))
-        right = self.check(m.body[4] == combined(part.digest for part in basis), "wrong-reports")
+    def states(self) -> None:
+        """Check which report of each agent was used last, as far as all is known."""
+        last, t = [(-1, NOTHING)] * self.s.n, 0
+        while t in self.used:
+            for i, digest in self.used[t].items():
+                last[i] = t, digest
+            m = self.feedback[t][0]
+            members = sum(round_ >= 0 for round_, _ in last)
+            state = committed(last, b"tacit state v1\0")
+            if not self.check((m.members, m.body[4]) == (members, state), "wrong-state"):
+                return
+            t += 1
+
+    def computed(self, m: Frame, files: list[dict[int, Frame]]) -> bool:
+        """Whether a feedback follows from its parts: those of one file, or of all together."""
+        if m.lost:
+            self.used |= {m.round: {}} if m.body[5] == combined([]) else {}
+            return self.check(m.body[5] == combined([]), "wrong-reports")
+        whole = [(parts, used) for parts in files if (used := self.named(m, parts, alone=True))]
+        if not whole:
+            union = {i: part for parts in files for i, part in parts.items()}
+            whole = [(union, used)] if (used := self.named(m, union, alone=False)) else []
+        self.check(whole, "missing-report")
+        return sum(self.follows(m, parts, used) for parts, used in whole) > 0
+
+    def named(self, m: Frame, parts: dict[int, Frame], alone: bool) -> list[int]:
+        """Whose reports it must be of; nobody if not all are there."""
+        if self.s.m:
+            closing = parts.get(COORDINATOR)
+            used = closing.used if closing else []
+            return used if used and {*used, *self.s.keepers} <= set(parts) else []
+        used = sorted(parts)
+        fits = len(used) == m.count and m.body[5] == combined(parts[i].digest for i in used)
+        must = len(used) >= max(m.count, 2) if alone else len(used) == m.count == self.s.n
+        return used if fits or must else []
+
+    def follows(self, m: Frame, parts: dict[int, Frame], used: list[int]) -> bool:
+        said = [parts[i] for i in used]
+        basis, numbers = self.kept(m, said, parts) if self.s.m else (said, self.s.mean(said))
+        right = self.check(m.body[5] == combined(part.digest for part in basis), "wrong-reports")
+        self.used |= {m.round: {r.sender: r.digest for r in said}} if right else {}
         return self.check(m.numbers == numbers, "wrong-mean") and right
 
     def kept(self, m: Frame, said: list[Frame], there: dict[int, Frame]) -> tuple[list[Frame], list[int]]:
         """With keepers: what a feedback commits to, and its numbers."""
         closing, openings = there[COORDINATOR], [there[j] for j in self.s.keepers]
-        right = closing.used == m.used and closing.body[4] == m.body[5]
+        used = [r.sender for r in said]
+        right = closing.body[2] == m.count and closing.body[4] == m.body[6]
         right &= closing.body[3] == combined(r.digest for r in said)
-        right &= not self.s.series or closing.body[6] == b"".join(r.body[3] for r in said)
+        right &= closing.body[6] == b"".join(r.body[5] for r in said)
         self.check(right and all(o.body[2] == closing.digest for o in openings), "wrong-closing")
-        keys = {i: self.digests.get((i, KEY, 0), b"") for i in (*m.used, *self.s.keepers)}
+        keys = {i: self.digests.get((i, KEY, 0), b"") for i in (*used, *self.s.keepers)}
         if self.check(all(keys.values()), "missing-key"):
             own = [keys[j] for j in self.s.keepers]
-            fits = closing.body[5] == combined(keys[i] for i in m.used)
+            fits = closing.body[5] == combined(keys[i] for i in used)
             fits &= [o.body[3] for o in openings] == own
             fits &= all(r.body[4] == combined([keys[r.sender], *own]) for r in said)
             self.check(fits, "wrong-keys")

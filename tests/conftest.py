@@ -160,6 +160,7 @@ def play(
     """
     from tacit.protocol.codec import Codec, as_array, as_numbers, combined, digest, history
     from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Report
+    from tacit.protocol.places import LastUsed
     from tacit.protocol.records import Closed, Moved, Spoke
     from tacit.protocol.roster import Member
     from tacit.protocol.session import LAST_EXPIRY, Session
@@ -192,7 +193,7 @@ def play(
     shadows: list = [None] * n
     heard = [NOTHING_HEARD] * n
     kept: dict = {i: [] for i in range(-1, n)}
-    before, reports_by_round, feedback = NOTHING_HEARD, [], []
+    before, reports_by_round, feedback, state = NOTHING_HEARD, [], [], LastUsed(n)
     for t in range(rounds):
         reports = {}
         for i in sorted(set(range(n)) - set(absent.get(t, ()))):
@@ -219,7 +220,9 @@ def play(
             used = tuple(sorted(sorted(said, key=lambda i: said[i])[-(quorum if picks else n) :]))
             y = mean(used)
             digests = combined(digest(reports[i]) for i in used)
-            body = Feedback(t, codec.pack(y), codec.bitmap(used), len(used), digests, before)
+            state.use(t, {i: digest(reports[i]) for i in used})
+            told = len(used), state.members, state.root
+            body = Feedback(t, codec.pack(y), *told, digests, before)
             frame = codec.seal(COORDINATOR, body, keys[n].sign)
             before = digest(frame)
             feedback.append(frame)

@@ -11,9 +11,11 @@ from tests.runtime.builders import lines_of, save
 
 from tacit.history.file import encoded
 from tacit.mechanism.series import SeriesDecoder
-from tacit.protocol.codec import combined
+from tacit.protocol.codec import combined, digest
 from tacit.protocol.messages import COORDINATOR, Closing, Done, Feedback, Key, Masked, Opening, Reason, Stop
 from tacit.protocol.notices import MeanPublished
+from tacit.protocol.places import LastUsed
+from tacit.protocol.records import Shut
 from tacit.runtime.transcript import TranscriptWriter, line_of, own_frame
 
 
@@ -54,7 +56,7 @@ class File:
     def sealed(self, sender, body):
         """Return the line of a message that its sender signs."""
         frame = self.codec.seal(sender, body, self.sign(sender))
-        return line_of(self.game.session, own_frame(self.codec, frame))
+        return line_of(own_frame(self.codec, frame))
 
     def sign(self, sender):
         return self.game.keys[sender].sign
@@ -74,13 +76,13 @@ def changed_sum(file):
 
 
 def named_as_used_but_dropped(file):
-    """A message that feedback names is not there."""
+    """A message that feedback counts is not there."""
     k, _ = file.at(Masked, 1, 2)
     del file.lines[k]
 
 
 def used_but_not_opened(file):
-    """Keepers were asked for the sum of two agents. Feedback names the third one, too."""
+    """Keepers were asked for the sum of two agents. Feedback counts the third one, too."""
     closing = file.at(Closing, 1)[1].body
     two, salts = [file.at(Masked, 1, i)[1].digest for i in (0, 1)], closing.salts[:64]
     file.change(Closing, 1, used=file.codec.bitmap((0, 1)), count=2, salts=salts, reports=combined(two))
@@ -134,7 +136,7 @@ def counted_twice(file):
 
 def lost_but_not_lost(file):
     """A slot is said to be lost, and commits to its messages all the same."""
-    file.change(Feedback, 3, numbers=file.codec.pack(0), used=file.codec.bitmap(()), count=0)
+    file.change(Feedback, 3, numbers=file.codec.pack(0), count=0)
 
 
 def key_left_out(file):
@@ -170,7 +172,7 @@ def end_of_another_history(file):
 LIES = {
     changed_sum: {"wrong-mean", "broken-chain"},
     named_as_used_but_dropped: {"missing-report"},
-    used_but_not_opened: {"wrong-closing", "wrong-reports"},
+    used_but_not_opened: {"wrong-closing", "wrong-keys", "wrong-reports", "wrong-mean"},
     opening_of_another_slot: {"out-of-order", "missing-report"},
     opening_signed_again: {"wrong-reports", "wrong-mean"},
     opening_of_another_closing: {"wrong-closing", "wrong-reports"},
@@ -215,22 +217,25 @@ def conspire(file, masked=(), closing=(), opening=(), feedback=()):
     used = codec.members(file.at(Closing, last)[1].body.used)
     said = [file.change(Masked, last, i, **dict(masked if i == used[0] else ())) for i in used]
     fields = {"reports": combined(message.digest for message in said)}
-    if session.series:
-        fields["salts"] = b"".join(message.body.heard for message in said)
+    fields["salts"] = b"".join(message.body.salt for message in said)
     asked = file.change(Closing, last, **fields | dict(closing))
     told = [
         file.change(Opening, last, j, **{"closing": asked.digest} | dict(opening if k == 0 else ()))
         for k, j in enumerate(session.keeper_numbers)
     ]
     basis = combined([asked.digest, *(message.digest for message in told)])
-    file.change(Feedback, last, **{"reports": basis} | dict(feedback))
+    state = LastUsed(session.n)
+    for shut in (record for record in file.game.kept[COORDINATOR] if isinstance(record, Shut)):
+        state.use(shut.round, {i: digest(frame) for i, frame in shut.each()})
+    state.use(last, {message.sender: message.digest for message in said})
+    file.change(Feedback, last, **{"basis": basis, "state": state.root} | dict(feedback))
 
 
 WRONG = bytes(range(32))
 CONSPIRACIES = {
     "nothing": ({}, set()),
     "salts": ({"closing": {"salts": WRONG * 2}}, {"wrong-closing"}),
-    "used": ({"closing": {"used": b"\6"}}, {"wrong-closing"}),
+    "used": ({"closing": {"used": b"\6"}}, {"missing-report"}),
     "heard": ({"closing": {"heard": WRONG}}, {"wrong-closing"}),
     "reports": ({"closing": {"reports": WRONG}}, {"wrong-closing"}),
     "answer": ({"opening": {"closing": WRONG}}, {"wrong-closing"}),
@@ -241,10 +246,13 @@ CONSPIRACIES = {
         {"opening": {"numbers": lambda said: said[:-1] + bytes([said[-1] ^ 64])}},
         {"wrong-mean"},
     ),
-    "basis": ({"feedback": {"reports": WRONG}}, {"wrong-reports"}),
-    "few": ({"feedback": {"used": b"\1", "count": 1}}, {"bad-frame", "unfinished"}),
-    "lost with a sum": ({"feedback": {"used": b"\0", "count": 0}}, {"bad-frame", "unfinished"}),
-    "count": ({"feedback": {"count": 3}}, {"bad-frame", "unfinished"}),
+    "basis": ({"feedback": {"basis": WRONG}}, {"wrong-reports"}),
+    "state": ({"feedback": {"state": WRONG}}, {"wrong-state"}),
+    "members": ({"feedback": {"members": lambda members: 5 - members}}, {"wrong-state"}),
+    "few": ({"feedback": {"count": 1}}, {"bad-frame", "unfinished"}),
+    "lost with a sum": ({"feedback": {"count": 0}}, {"bad-frame", "unfinished"}),
+    "count": ({"feedback": {"count": 4}}, {"bad-frame", "unfinished"}),
+    "count of another closing": ({"feedback": {"count": 3, "members": 3}}, {"wrong-closing"}),
     "too large a sum": (
         {"feedback": {"numbers": lambda said: b"\x7f" + said[1:]}},
         {"bad-frame", "unfinished"},
@@ -256,7 +264,7 @@ CONSPIRACIES = {
 @pytest.mark.parametrize(
     ("kind", "lie"),
     [("series", lie) for lie in CONSPIRACIES]
-    + [("keepers", lie) for lie in CONSPIRACIES if "salts" not in lie],
+    + [("keepers", lie) for lie in CONSPIRACIES if lie != "count of another closing"],
 )
 def test_a_single_lie_of_a_conspiracy_is_found_by_name(kind, lie, other, games, tmp_path):
     """Everything else fits, so each check is needed."""

@@ -3,15 +3,17 @@
 from dataclasses import replace
 
 import pytest
+from tests.doubles import known_feedback
 from tests.runtime.builders import lines_of, names, save
 
 from tacit.law import Fading
 from tacit.mechanism.lattice import Lattice
-from tacit.protocol.codec import Codec, combined, digest
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Reason, Report, Stop
+from tacit.protocol.codec import Codec, digest
+from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Reason, Report, Stop
 from tacit.protocol.records import Ended
 from tacit.protocol.session import MOST_ROUNDS, Session
 from tacit.runtime.transcript import TranscriptWriter, header, line_of
+from tacit.runtime.verification.transcript_checker import Checker
 from tacit.runtime.verification.verdict import verify
 
 
@@ -21,33 +23,13 @@ def write(path, game, by=COORDINATOR, records=None, **how):
     return path
 
 
-def lying_game(played, rounds):
-    """A coordinator that leaves agent 1 out of every round, and in the last one says what it likes."""
-    game = played(n=2, rounds=rounds)
-    codec, before, lines = game.codec, NOTHING_HEARD, [header(game.session, COORDINATOR)]
-    for t in range(rounds):
-        frames = []
-        for i in range(2):
-            exponent = game.session.exponent(i, t)
-            body = Report(t, exponent, codec.pack((i,)), before)
-            frames.append(codec.seal(i, body, game.keys[i].sign))
-        used, y = (0,), game.session.lattice.lifted(0, game.session.exponent(0, t))
-        y += t == rounds - 1
-        body = Feedback(t, codec.pack((y,)), codec.bitmap(used), 1, combined([digest(frames[0])]), before)
-        frames.append(codec.seal(COORDINATOR, body, game.keys[2].sign))
-        before = digest(frames[-1])
-        lines += [line_of(codec.session, codec.open(frame)) for frame in frames]
-    return lines
-
-
-def test_a_lie_cannot_hide_behind_harmless_findings(played, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "tacit.runtime.verification.transcript_checker._MOST_FINDINGS", 5
-    )  # of a thousand, for speed
-    verdict = verify(save(tmp_path / "t.jsonl", lying_game(played, 8)))
-    assert len(verdict.findings) == 6
-    assert names(verdict) == {"unused-report", "wrong-mean"}
-    assert not verdict.sound
+def test_a_lie_cannot_hide_behind_harmless_findings(played, monkeypatch):
+    """Both kinds have a limit of their own: of a thousand, here of five for speed."""
+    monkeypatch.setattr("tacit.runtime.verification.transcript_checker._MOST_FINDINGS", 5)
+    checker = Checker(played(n=2).session)
+    for name in ["torn"] * 8 + ["wrong-mean"]:
+        checker.found(name)
+    assert [finding.name for finding in checker.findings] == ["torn"] * 5 + ["wrong-mean"]
 
 
 def test_a_signed_end_cannot_be_moved_to_an_earlier_round(played, tmp_path):
@@ -62,7 +44,7 @@ def test_a_signed_end_cannot_be_moved_to_an_earlier_round(played, tmp_path):
     assert cut.rounds == 1
     assert names(cut) == {"missing-round", "unfinished"}
     stop = game.codec.open(game.codec.seal(COORDINATOR, Stop(1, Reason.OPERATOR), sign))
-    stop = line_of(game.session, stop)
+    stop = line_of(stop)
     moved = verify(save(tmp_path / "c.jsonl", [*whole[:-1], stop]))
     assert names(moved) == {"out-of-order", "after-the-end", "unfinished"}
 
@@ -84,12 +66,11 @@ def test_a_transcript_can_be_held_against_the_session_that_was_agreed_on(played,
 def made_up(game, header_by=COORDINATOR):
     """What a coordinator can sign without any agent: feedback that names everybody, and no report."""
     codec, before, lines = game.codec, NOTHING_HEARD, [header(game.session, header_by)]
-    used = tuple(range(game.session.n))
     for t in range(game.session.rounds):
-        body = Feedback(t, codec.pack((7,)), codec.bitmap(used), len(used), bytes(32), before)
+        body = known_feedback(codec, t, [7], before=before)
         frame = codec.seal(COORDINATOR, body, game.keys[game.session.n].sign)
         before = digest(frame)
-        lines.append(line_of(codec.session, codec.open(frame)))
+        lines.append(line_of(codec.open(frame)))
     return lines
 
 
@@ -103,7 +84,7 @@ def test_a_coordinator_without_any_agent_is_not_believed(played, tmp_path, by, r
     assert verdict.accuracy is None
     assert verdict.result is None
     missing = [str(finding) for finding in verdict.findings if finding.name == "missing-report"]
-    assert "agent0, agent1, agent2, agent3" in missing[0]
+    assert len(missing) == 1
 
 
 def test_a_changed_writer_does_not_excuse_missing_reports(played, tmp_path):
@@ -169,7 +150,7 @@ def test_an_end_in_another_file_does_not_let_others_choose_where_a_session_ended
     part = write(tmp_path / "part.jsonl", game, records=part)
     for t, found in ((0, {"unfinished", "after-the-end"}), (3, {"missing-round", "unfinished"})):
         stop = game.codec.seal(COORDINATOR, Stop(t, Reason.OPERATOR), game.keys[-1].sign)
-        end = save(tmp_path / "end.jsonl", [first, line_of(game.session, game.codec.open(stop))])
+        end = save(tmp_path / "end.jsonl", [first, line_of(game.codec.open(stop))])
         assert names(verify([part, end])) == found
 
 
@@ -177,7 +158,7 @@ def test_nothing_is_not_sound(played, tmp_path):
     game = played(rounds=4)
     first = [header(game.session, COORDINATOR)]
     stop = game.codec.seal(COORDINATOR, Stop(0, Reason.OPERATOR), game.keys[-1].sign)
-    for lines in (first, [*first, line_of(game.session, game.codec.open(stop))]):
+    for lines in (first, [*first, line_of(game.codec.open(stop))]):
         verdict = verify(save(tmp_path / "t.jsonl", lines), running=True)
         assert (verdict.word, names(verdict)) == ("unchecked", {"no-rounds"})
 
@@ -198,7 +179,7 @@ def test_few_lines_that_ask_for_long_accounts_are_judged_without_them(played, tm
     )
     codec, t = Codec(session), MOST_ROUNDS - 1
     body = Report(t, session.exponent(0, t), codec.pack((0,)), bytes(32))
-    late = line_of(codec.session, codec.open(codec.seal(0, body, game.keys[0].sign)))
+    late = line_of(codec.open(codec.seal(0, body, game.keys[0].sign)))
     counted = []
     monkeypatch.setattr(judge, "account", lambda _agent, most, **_: counted.append(most))
     monkeypatch.setattr(Session, "account", lambda *_: counted.append(MOST_ROUNDS))

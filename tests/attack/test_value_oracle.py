@@ -11,14 +11,14 @@ import random
 
 import numpy as np
 import pytest
-from tests.doubles import known_key, known_session
+from tests.doubles import known_feedback, known_key, known_session
 
 from tacit.errors import CapExceeded
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec, as_array, as_numbers
 from tacit.protocol.effects import Heard, NoiseReady, Start
-from tacit.protocol.messages import COORDINATOR, Ask, Feedback, Message, Present, Report
+from tacit.protocol.messages import COORDINATOR, Ask, Message, Present, Report
 from tacit.protocol.private_state import Budget
 from tacit.protocol.session import LAST_EXPIRY
 from tacit.runtime.ledger.ledger import Ledger
@@ -47,8 +47,7 @@ class Asker:
             self._say(Ask(0))
         elif isinstance(message.body, Report):
             numbers = as_numbers(self.session.lattice.mean([self.codec.lifted(message)]))
-            used = self.codec.bitmap([message.sender])
-            self._say(Feedback(0, self.codec.pack(numbers), used, 1, message.digest, message.body.heard))
+            self._say(known_feedback(self.codec, 0, numbers, count=1, before=message.body.heard))
 
     def _say(self, body):
         self.inbox.put(self.codec.seal(COORDINATOR, body, self.sign), COORDINATOR)

@@ -69,29 +69,29 @@ def test_the_frames_of_a_session_pass(tmp_path):
 # ---- masks that are not what they should be ---------------------------------------------------------------
 
 
-def without_update(key, _update, _heard, length):
+def without_update(key, _update, _salt, length):
     return mask(key, 0, NOTHING_HEARD, length)
 
 
-def even(key, update, heard, length):
-    data = bytearray(mask(key, update, heard, length))
+def even(key, update, salt, length):
+    data = bytearray(mask(key, update, salt, length))
     width = length // LENGTH
     data[width - 1 :: width] = bytes(byte & 0xFE for byte in data[width - 1 :: width])
     return bytes(data)
 
 
-def one_for_all(_key, update, heard, length):
-    return mask(bytes(32), update, heard, length)
+def one_for_all(_key, update, _salt, length):
+    return mask(bytes(32), update, NOTHING_HEARD, length)
 
 
-def one_for_components(key, update, heard, length):
-    return mask(key, update, heard, length // LENGTH) * LENGTH
+def one_for_components(key, update, salt, length):
+    return mask(key, update, salt, length // LENGTH) * LENGTH
 
 
-def short(key, update, heard, length):
+def short(key, update, salt, length):
     """A mask that leaves the highest two bytes of each number as they are."""
     width = length // LENGTH
-    data = bytearray(mask(key, update, heard, length))
+    data = bytearray(mask(key, update, salt, length))
     for k in range(0, length, width):
         data[k : k + 2] = bytes(2)
     return bytes(data)
@@ -154,10 +154,13 @@ def second(harness, kind):
     if kind == "opening":
         sender, body = 4, Opening(1, bytes(session.masked_bytes), nothing, nothing)
     elif kind == "closing":
-        sender, body = COORDINATOR, Closing(1, codec.bitmap((0, 1, 2)), 3, nothing, nothing, nothing)
+        sender, body = (
+            COORDINATOR,
+            Closing(1, codec.bitmap((0, 1, 2)), 3, nothing, nothing, nothing, bytes(96)),
+        )
     else:
         step = session.exponent(0, 1)
-        sender, body = 1, Masked(1, step, bytes(session.masked_bytes), nothing, nothing)
+        sender, body = 1, Masked(1, step, bytes(session.masked_bytes), nothing, nothing, nothing)
     return Evidence(sender, 1, nothing, b"", codec.seal(sender, body, known_key(sender).sign))
 
 

@@ -7,11 +7,13 @@ Nothing here protects anyone: keys are known, noise is given.
 - `noise`: `ScriptedNoise`, the given draws.
 - `ledger`: `ListLedger`, a list of records that can be told to fail.
 - `harness`: `Harness`, machines, ledgers and network wired together, with crashes between any two acts.
+- `feedback`: `known_feedback`, as a coordinator would sign it.
 - `sessions`: `known_key`, `known_session`, `known_series`: small sessions whose keys everyone knows;
   `small_session`: one of identities that a test has made.
 """
 
 from tests.doubles.clock import ManualClock
+from tests.doubles.feedback import known_feedback
 from tests.doubles.harness import Crashed, Harness, Point
 from tests.doubles.ledger import ListLedger, SaveFailed
 from tests.doubles.network import Faults, FaultyNetwork, Packet
@@ -30,6 +32,7 @@ __all__ = [
     "SaveFailed",
     "ScriptedNoise",
     "known_ephemeral",
+    "known_feedback",
     "known_key",
     "known_series",
     "known_session",

@@ -201,12 +201,19 @@ class Harness:
             self._process(number, event)
             machine = self.machines[number]
             while (u := getattr(machine, "wants_noise", None)) is not None:
-                drawer = number % self.session.n if self.session.keepers else number
-                self._process(number, NoiseReady(u, self.noise.draw(drawer, u)))
+                self._process(number, NoiseReady(u, self._draw(number, u)))
             if isinstance(machine, AgentMachine) and (slot := machine.wants_reading) is not None:
                 self._process(number, ReadingReady(slot, self.values[number](slot), self._salt(number, slot)))
         except (Crashed, SaveFailed):
             self.stop(number)
+
+    def _draw(self, number: int, u: int) -> Any:
+        """Return the noise of an agent or keeper, or the salt of a masked message."""
+        if not self.session.keepers:
+            return self.noise.draw(number, u)
+        if number < self.session.n:
+            return self._salt(number, u)
+        return self.noise.draw(number % self.session.n, u)
 
     def _salt(self, number: int, slot: int) -> bytes:
         """Return a new salt at every call, the same ones in every run."""

@@ -14,13 +14,16 @@ import sys
 from collections import defaultdict
 from contextlib import suppress
 
+import msgspec
 import numpy as np
 import pytest
+from tests.doubles import known_feedback
 
 from tacit.audit.likelihood import log_likelihood_ratio
 from tacit.history import AgentHistory, Wholes
 from tacit.protocol.codec import Codec, digest
-from tacit.protocol.messages import NOTHING_HEARD, Ask, Feedback, Message, Present, Report
+from tacit.protocol.messages import NOTHING_HEARD, Ask, Feedback, Message, Place, Present, Report
+from tacit.protocol.places import LastUsed
 from tacit.protocol.roster import COORDINATOR
 from tacit.runtime.transport.base import Frame
 from tacit.runtime.transport.websocket import WebsocketTransport
@@ -84,8 +87,8 @@ class Liar:
         return frame
 
     def feedback(self, t, numbers, before):
-        used = range(self.session.n)
-        return Feedback(t, numbers, self.codec.bitmap(used), len(used), bytes(32), before)
+        body = known_feedback(self.codec, t, [0], before=before)
+        return msgspec.structs.replace(body, numbers=numbers)
 
     def deceive(self, who, u):
         """Everything but the truth about update u; none of it may make the agent say anything new."""
@@ -215,7 +218,10 @@ class Namer(Liar):
         if isinstance(body, Report):
             self.heard[who, body.update].append(message.frame)
         elif isinstance(body, Ask | Present) and not self.told[who]:
-            self.told[who].append(self.say(who, self.feedback(0, self.codec.pack([0]), NOTHING_HEARD)))
+            state = LastUsed(self.session.n)
+            state.use(0, dict.fromkeys(range(self.session.n), bytes(range(32))))
+            self.told[who].append(self.say(who, known_feedback(self.codec, 0, [0], state=state.root)))
+            self.say(who, state.place(0, who))
 
 
 def test_an_agent_that_is_said_to_have_spoken_keeps_it_as_evidence_and_stops(crew):
@@ -237,15 +243,16 @@ def test_an_agent_that_is_said_to_have_spoken_keeps_it_as_evidence_and_stops(cre
         for name in made.names:
             assert made.run.processes[name].wait(made.wait) == 5
             told = made.said(name)
-            assert told.count("feedback of round 0 names a message of") == attempt + 1
+            assert told.count("feedback of round 0 has a message of") == attempt + 1
             assert told.count("The coordinator may lie.") == attempt + 1
     assert not namer.heard
     for name in made.names:
         assert not made.spoken(name)
         lines = map(json.loads, made.run.path(name, "transcript").read_text().splitlines())
-        (kept,) = (line for line in lines if line.get("note") == "evidence")
-        message = namer.codec.open(base64.b64decode(kept["frame"]))
-        assert (message.sender, message.body.round) == (COORDINATOR, 0)
+        kept = [line for line in lines if line.get("note") == "evidence"]
+        found = [namer.codec.open(base64.b64decode(line["frame"])) for line in kept]
+        assert [type(message.body) for message in found] == [Feedback, Place]
+        assert {(message.sender, message.body.round) for message in found} == {(COORDINATOR, 0)}
 
 
 @pytest.mark.long

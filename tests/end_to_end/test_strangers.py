@@ -16,10 +16,11 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.doubles import known_feedback
 
 from tacit.cli.demo.processes import COORDINATOR
 from tacit.protocol.codec import Codec
-from tacit.protocol.messages import NOTHING_HEARD, Ask, Done, Feedback, Reason, Report, Stop
+from tacit.protocol.messages import NOTHING_HEARD, Ask, Done, Reason, Report, Stop
 from tacit.protocol.records import Spoke
 from tacit.protocol.roster import COORDINATOR as SERVER
 from tacit.protocol.session import Deadlines
@@ -122,13 +123,12 @@ def broken(frame, chance):
 
 def forged(play, codec):
     """Well-formed frames for everyone, signed by an agent that is not who it says."""
-    sign, n, rounds = play.keys["agent-2"].sign, play.session.n, play.session.rounds
-    numbers, used = codec.pack([1 << 70]), codec.bitmap(range(n))
+    sign, rounds, numbers = play.keys["agent-2"].sign, play.session.rounds, codec.pack([1 << 70])
     for t in range(rounds):
         for who in (0, 1):
             body = Report(t, play.session.exponent(who, t), numbers, NOTHING_HEARD)
             yield codec.seal(who, body, sign)
-        yield codec.seal(SERVER, Feedback(t, numbers, used, n, bytes(32), NOTHING_HEARD), sign)
+        yield codec.seal(SERVER, known_feedback(codec, t, [1 << 70]), sign)
         yield codec.seal(SERVER, Ask(t), sign)
     yield codec.seal(0, Done(rounds, NOTHING_HEARD), sign)
     yield codec.seal(0, Stop(0, Reason.OPERATOR), sign)

@@ -316,7 +316,7 @@ def test_what_is_under_masks_is_read_without_numbers(tmp_path):
         ({}, {2: {"keeper": 4}}, "line 4"),
         ({}, {2: {"keeper": 1}}, "line 4"),
         ({}, {4: {"note": "nothing"}}, "feedback"),
-        ({}, {4: {"unused": ...}}, "whose messages"),
+        ({}, {1: {"note": "nothing"}, 4: {"unused": ...}}, "whose messages"),
     ],
 )
 def test_what_is_no_session_with_keepers_is_refused(tmp_path, header, lines, where):

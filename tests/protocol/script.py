@@ -33,17 +33,17 @@ from tacit.protocol.private_state import Budget
 from tacit.protocol.roster import COORDINATOR
 from tacit.protocol.session import Deadlines
 
-UNTOLD = {"cost", "spoken", "answered", "updated", "weighed", "round-opened", "refused"}
+UNTOLD = {"cost", "spoken", "answered", "updated", "round-opened", "refused"}
 """Notices that repeat what a record or a message says, and refusals, which are told with their reason."""
 BODIES = {
     "Present": "I am present, after {update} updates",
     "Report": "message {update}",
     "Masked": "masked message {update}",
     "Feedback": "feedback of round {round}, of {count} messages",
+    "Place": "your place in the feedback of round {round}: last used in round {last}",
     "Done": "I am done, after {update} updates",
     "Key": "my ephemeral key",
     "Closing": "closing of round {round}: open the sum of {count} messages",
-    "SeriesClosing": "closing of slot {round}: open the sum of {count} messages",
     "Opening": "opening of round {round}",
 }
 RECORDS = {

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.doubles import known_key, known_session
+from tests.doubles import known_feedback, known_key, known_session
 
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.noise.accounting import horizon
@@ -19,6 +19,7 @@ from tacit.protocol.messages import (
     Ask,
     Done,
     Feedback,
+    Place,
     Present,
     Reason,
     Refusal,
@@ -33,14 +34,15 @@ from tacit.protocol.notices import (
     FellSilent,
     Finished,
     Forgotten,
+    NotUsed,
     OverCap,
     Refused,
     Spoken,
     Stopped,
     Updated,
     Waiting,
-    Weighed,
 )
+from tacit.protocol.places import LastUsed
 from tacit.protocol.private_state import DRAWS_AHEAD, Budget
 from tacit.protocol.records import Began, Ended, Evidence, Moved, Silenced, Spoke
 from tacit.protocol.tables import AgentPhase as P
@@ -56,7 +58,7 @@ class Alone:
         self.sign = known_key(number).sign
         self.agent = AgentMachine(self.session, number, value, sign=self.sign, budget=self.budget)
         self.records, self.sent = [], []
-        self.history = [NOTHING_HEARD]
+        self.history, self.state = [NOTHING_HEARD], LastUsed(self.session.n)
 
     def __call__(self, event):
         step = self.agent.handle(event)
@@ -72,15 +74,26 @@ class Alone:
 
     def feedback(self, t, y=None, before=None, used=(1, 2)):
         numbers = [3 * t + 1] * self.session.components if y is None else y
-        before = self.history[t] if before is None else before
-        body = Feedback(t, self.codec.pack(numbers), self.codec.bitmap(used), len(used), bytes(32), before)
+        told = {"before": self.history[t] if before is None else before, "count": len(used)}
+        new = len(self.history) == t + 1
+        if new and before is None:
+            self.state.use(t, {i: bytes([i + 1]) * 32 for i in used})
+        told |= {"members": max(self.state.members, len(used)), "state": self.state.root}
+        body = known_feedback(self.codec, t, numbers, **told)
         frame = self.codec.seal(COORDINATOR, body, known_key(COORDINATOR).sign)
-        if len(self.history) == t + 1:
+        if new:
             self.history.append(digest(frame))
         return frame
 
     def feed(self, t, **more):
-        return self(Heard(self.feedback(t, **more)))
+        """Feedback, and the place in it of one who is not used."""
+        first = self(Heard(self.feedback(t, **more)))
+        if self.number in more.get("used", ()) or len(self.history) != t + 2:
+            return first
+        return Step(*(a + b for a, b in zip(first, self.place(t), strict=True)))
+
+    def place(self, t):
+        return self.hear(self.state.place(t, self.number))
 
     def noise(self, u, draw=7):
         return self(NoiseReady(u, [draw] * self.session.components))
@@ -142,13 +155,13 @@ def test_it_moves_by_feedback_and_commits_to_it(alone):
     alone(Start())
     alone.hear(Ask(0))
     alone.noise(0)
-    step = alone.feed(0, y=[12345])
+    step = alone.feed(0, y=[12345], used=(0, 1, 2))
     (moved,) = step.records
     agent = alone.session.lattice_agent(0)
     assert alone.codec.unpack(moved.state) == (agent.update(alone.session.lattice.start(0.25), 12345),)
-    assert moved.heard == (alone.feedback(0, y=[12345]),)
-    assert moved.used == ()  # it is in the feedback's frame
-    assert step.notices == (Updated(0, 2),)
+    assert moved.heard == (alone.feedback(0, y=[12345], used=(0, 1, 2)),)
+    assert moved.used == ()  # nobody tells it
+    assert step.notices == (Updated(0, 3),)
     assert alone.agent.wants_noise == 1  # the feedback of a round opens the next
     step = alone.noise(1)
     assert alone.says(step)[0].heard == digest(moved.heard[0])
@@ -220,6 +233,8 @@ def test_a_late_agent_follows_what_it_missed_without_speaking(alone):
     assert alone.agent.update == 5
     assert alone.reports() == []
     assert alone.agent.private.spent_here == 0
+    assert alone.agent.wants_noise is None  # not before it knows that its key was not used elsewhere
+    alone.place(4)
     assert alone.agent.wants_noise == 5
     (report,) = alone.says(alone.noise(5))
     assert report.update == 5
@@ -234,6 +249,8 @@ def test_a_late_agent_with_one_shot_noise_draws_it_and_follows():
     for frame in reversed(frames):
         alone(Heard(frame))
     assert alone.agent.update == 0  # it cannot move before its shadow is drawn
+    assert alone.agent.wants_noise is None
+    alone.place(2)
     assert alone.agent.wants_noise == 0
     alone.noise(0, 1000)
     assert alone.agent.update == 3
@@ -504,14 +521,14 @@ def test_a_coordinator_that_asks_for_a_past_round_is_shown_what_it_signed(alone)
         alone.again()(Start())
 
 
-def test_at_the_end_it_says_what_weight_its_start_has(alone):
-    """It never spoke: nothing of its start is in what it hears."""
+def test_it_tells_when_its_message_was_not_used(alone):
     alone(Start())
-    for t in range(6):
-        step = alone.feed(t, used=(1, 2))
-    weighed = [notice for notice in step.notices if isinstance(notice, Weighed)]
-    assert weighed == [Weighed(0.0, pytest.approx(1 / 3), 0, 6)]
-    assert "hardly counts" in weighed[0].sentence(alone.session)
+    alone.hear(Ask(0))
+    alone.noise(0)
+    step = alone.feed(0, used=(1, 2))
+    assert step.notices[-1] == NotUsed(0)
+    assert "not in the feedback" in step.notices[-1].sentence(alone.session)
+    assert not any(isinstance(notice, NotUsed) for notice in alone.feed(1).notices)  # it said nothing there
 
 
 # ---- the end ----------------------------------------------------------------------------------------
@@ -647,11 +664,13 @@ def test_a_value_off_the_range_counts_as_the_nearest_end_and_only_the_record_say
 
 
 def require_disputed(alone, step, t):
-    """It has kept the feedback as evidence, and says nothing more whatever it hears."""
+    """It has kept feedback and place as evidence, and says nothing more whatever it hears."""
     (evidence,) = step.records
-    body = alone.codec.open(evidence.second).body
-    assert isinstance(body, Feedback)
-    assert (evidence.sender, evidence.round, body.round) == (COORDINATOR, t, t)
+    feedback, place = (alone.codec.open(frame).body for frame in (evidence.first, evidence.second))
+    assert isinstance(feedback, Feedback)
+    assert isinstance(place, Place)
+    assert (evidence.sender, evidence.round) == (COORDINATOR, t)
+    assert (feedback.round, place.round) == (t, t)
     assert step.notices[-1] == DisputeFound(t)
     said = len(alone.sent)
     for _ in range(2):
@@ -671,15 +690,18 @@ def test_one_that_is_said_to_have_spoken_and_has_not_goes_no_further(kind):
     """The coordinator may lie. Or another process has the key: what this one drew would be a second draw."""
     alone = Alone(known_session(law=kind, rounds=6))
     alone(Start())
-    require_disputed(alone, alone.feed(0, used=(0, 1)), 0)
-    assert alone.agent.update == 0
+    alone.feed(0, used=(0, 1))
+    assert alone.agent.wants_noise is None  # nothing is drawn before it has a place
+    require_disputed(alone, alone.place(0), 0)
     assert not alone.reports()
 
 
 def test_one_that_catches_up_and_was_named_on_the_way_goes_no_further(alone):
     alone(Start())
     alone.feed(0)
-    require_disputed(alone, alone.feed(1, used=(0, 1)), 1)
+    alone.feed(1, used=(0, 1))
+    alone.feed(2, used=(1, 2))  # not used any more, but the place still has it
+    assert alone.agent.disputed == 2
 
 
 def test_one_shot_noise_is_not_drawn_where_a_later_round_names_it():
@@ -688,7 +710,9 @@ def test_one_shot_noise_is_not_drawn_where_a_later_round_names_it():
     alone(Start())
     for t in range(20):
         alone.feedback(t)
-    require_disputed(alone, alone.feed(20, used=(0, 1)), 20)
+    alone.feed(20, used=(0, 1))
+    assert alone.agent.wants_noise is None
+    require_disputed(alone, alone.place(20), 20)
     assert not alone.reports()
 
 

@@ -1,17 +1,18 @@
 """The parts of an agent: what is refused where they are built, and when its key goes."""
 
 import pytest
-from tests.doubles import known_ephemeral, known_key, known_series, known_session
+from tests.doubles import known_ephemeral, known_feedback, known_key, known_series, known_session
 
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.agent import AgentMachine, chosen_parts
-from tacit.protocol.codec import Codec, combined
+from tacit.protocol.codec import Codec
 from tacit.protocol.cover import KeeperMasks, OwnNoise
-from tacit.protocol.effects import Expired, Halt, Heard, ReadingReady, Start, Tick
+from tacit.protocol.effects import Expired, Halt, Heard, NoiseReady, ReadingReady, Start, Tick
 from tacit.protocol.filter_state import FilterState
 from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.keyring import Keyring
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Reason, Stop
+from tacit.protocol.messages import COORDINATOR, Ask, Reason, Stop
+from tacit.protocol.places import LastUsed
 from tacit.protocol.private_state import Budget, MixingState
 from tacit.protocol.records import Began, Erasing, Keyed, Opened
 from tacit.protocol.turns import RoundTurns, SlotTurns
@@ -35,10 +36,12 @@ def signed(session, body):
     return Heard(Codec(session).seal(COORDINATOR, body, known_key(COORDINATOR).sign))
 
 
-def feedback(session, t, used):
-    codec = Codec(session)
-    numbers = codec.pack((0,) * session.components)
-    return signed(session, Feedback(t, numbers, codec.bitmap(used), len(used), combined(()), NOTHING_HEARD))
+def told(session, t, uses=None):
+    """Feedback, and the place of agent 0 in it."""
+    state = LastUsed(session.n)
+    state.take(uses or {})
+    body = known_feedback(Codec(session), t, (0,) * session.components, state=state.root)
+    return [signed(session, body), signed(session, state.place(t, 0))]
 
 
 def entered(session, **more):
@@ -120,13 +123,16 @@ def ends(session):
         (plenty, [signed(session, Stop(0, Reason.OPERATOR))]),
         (plenty, [Halt()]),
         (plenty, [Expired()]),
-        (plenty, [feedback(session, 0, (0, 1))]),  # names a message that was not made: a dispute
+        (plenty, told(session, 0, {0: (0, SALT)})),  # has a message that was not made: a dispute
     ]
     if session is SERIES:
-        read = [at(SERIES, 3), ReadingReady(3, 1.0, SALT)]
+        read = [at(SERIES, 3), *told(SERIES, 2), ReadingReady(3, 1.0, SALT)]
         return [*common, (plenty, [late]), (plenty, read)]
+    if session is ONCE:
+        common.pop()  # with the only feedback it is done, and draws nothing more
     capped = (Budget(0.0, partial=True), [signed(session, Ask(0))])
-    return [*common, capped, *([(plenty, [signed(session, Ask(0))])] if session is ONCE else [])]
+    spoken = (plenty, [signed(session, Ask(0)), NoiseReady(0, SALT)])
+    return [*common, capped, *([spoken] if session is ONCE else [])]
 
 
 @pytest.mark.parametrize(

@@ -6,16 +6,18 @@ import msgspec
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.doubles import known_key, known_session
+from tests.doubles import known_feedback, known_key, known_session
 
 from tacit.errors import FileError
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.codec import DOMAIN, SIGNATURE_BYTES, Codec, combined, digest
+from tacit.protocol.merkle import longest_path
 from tacit.protocol.messages import (
     BODIES,
     COORDINATOR,
     KINDS,
     NOTHING_HEARD,
+    VERSION,
     Ask,
     Closing,
     Done,
@@ -24,11 +26,12 @@ from tacit.protocol.messages import (
     Masked,
     Message,
     Opening,
+    Place,
     Present,
     Reason,
+    Receipt,
     Refusal,
     Report,
-    SeriesClosing,
     Stop,
 )
 from tacit.protocol.notices import Refused
@@ -47,11 +50,8 @@ def report(sender=3, u=1, numbers=(5, -6), exponent=None, heard=HEARD):
     return Report(u, exponent, CODEC.pack(numbers), heard)
 
 
-def feedback(t=1, numbers=(5, -6), used=range(10), count=None, before=HEARD):
-    used = list(used)
-    return Feedback(
-        t, CODEC.pack(numbers), CODEC.bitmap(used), len(used) if count is None else count, HEARD, before
-    )
+def feedback(t=1, numbers=(5, -6), count=10, before=HEARD, **more):
+    return known_feedback(CODEC, t, numbers, count=count, before=before, **more)
 
 
 def bound(exponent):
@@ -63,7 +63,10 @@ VALID = [
     (0, report(0, 0, (0, 0), heard=NOTHING_HEARD)),
     (9, report(9, 3, (bound(SESSION.exponent(9, 3)), -bound(SESSION.exponent(9, 3))))),
     (COORDINATOR, feedback()),
-    (COORDINATOR, feedback(0, (LIMIT, -LIMIT), (0, 1, 2, 3, 4, 9), before=NOTHING_HEARD)),
+    (COORDINATOR, feedback(0, (LIMIT, -LIMIT), 6, before=NOTHING_HEARD)),
+    (COORDINATOR, feedback(3, count=6, members=9)),
+    (COORDINATOR, Place(3, 1, HEARD, bytes(4 * 32))),
+    (COORDINATOR, Place(0, -1, NOTHING_HEARD, b"")),
     (3, Ask(0)),
     (COORDINATOR, Ask(3)),
     (3, Present(0)),
@@ -94,18 +97,18 @@ def test_golden_bytes():
     codec = Codec(session)
     body = Report(1, session.exponent(1, 1), codec.pack([-2]), bytes(range(32)))
     frame = codec.seal(1, body, known_key(1).sign)
-    head = b"\x95\x01\xc4\x20" + session.id + b"\x01\x02\xc4\x34"
+    head = b"\x95\x02\xc4\x20" + session.id + b"\x01\x02\xc4\x34"
     inner = b"\x94\x01\xd0\xd8\xc4\x0c" + b"\xff" * 11 + b"\xfe" + b"\xc4\x20" + bytes(range(32))
     assert frame[:-64] == head + inner
     assert frame[-64:] == known_key(1).sign(b"tacit message v1\0" + head + inner)
     assert (
         hashlib.sha256(frame).hexdigest()
-        == "a07837a8eb45028610c9d98fd8594812f007bbcd8adaa24ca15bb4501225ea19"
+        == "f8c38df7936e9cf325464a4fde9e5472b45649416a46c2ba43125329848e93d0"
     )
-    said = Feedback(0, codec.pack([7]), codec.bitmap([0, 1]), 2, bytes(32), bytes(32))
+    said = Feedback(0, codec.pack([7]), 2, 2, bytes(32), bytes(32), bytes(32))
     frame = codec.seal(COORDINATOR, said, known_key(COORDINATOR).sign)
-    inner = b"\x96\x00\xc4\x0c" + bytes(11) + b"\x07\xc4\x01\x03\x02" + 2 * (b"\xc4\x20" + bytes(32))
-    assert frame[:-64] == b"\x95\x01\xc4\x20" + session.id + b"\xff\x03\xc4\x58" + inner
+    inner = b"\x97\x00\xc4\x0c" + bytes(11) + b"\x07\x02\x02" + 3 * (b"\xc4\x20" + bytes(32))
+    assert frame[:-64] == b"\x95\x02\xc4\x20" + session.id + b"\xff\x03\xc4\x78" + inner
     assert (
         combined([b"a" * 32, b"b" * 32])
         == hashlib.sha256(b"tacit reports v1\0" + b"a" * 32 + b"b" * 32).digest()
@@ -122,7 +125,7 @@ def signed(head, sender=3):
     return head + SIGNS[sender](DOMAIN + head)
 
 
-def headed(version=1, session=None, sender=3, kind=2, body=None):
+def headed(version=VERSION, session=None, sender=3, kind=2, body=None):
     body = msgspec.msgpack.encode(report()) if body is None else body
     session = SESSION.id if session is None else session
     return msgspec.msgpack.encode([version, session, sender, kind, body])
@@ -136,14 +139,14 @@ HEAD_CASES = {
     "short": (PLAIN[-64:], Refusal.MALFORMED),
     "not an array": (b"\x85" + PLAIN[1:], Refusal.MALFORMED),
     "an element too few": (signed(b"\x94" + headed()[1:]), Refusal.MALFORMED),
-    "version 2": (signed(headed(version=2)), Refusal.UNKNOWN_VERSION),
-    "version 2 of another form": (signed(b"\x93\x02\x00\x00"), Refusal.UNKNOWN_VERSION),
-    "version is text": (signed(headed(version="1")), Refusal.MALFORMED),
+    "version 1": (signed(headed(version=1)), Refusal.UNKNOWN_VERSION),
+    "version 3 of another form": (signed(b"\x93\x03\x00\x00"), Refusal.UNKNOWN_VERSION),
+    "version is text": (signed(headed(version="2")), Refusal.MALFORMED),
     "another session": (signed(headed(session=bytes(32))), Refusal.WRONG_SESSION),
     "session too short": (signed(headed(session=SESSION.id[:-1])), Refusal.WRONG_SESSION),
     "nobody": (signed(headed(sender=10)), Refusal.UNKNOWN_SENDER),
     "minus two": (signed(headed(sender=-2)), Refusal.MALFORMED),
-    "no such kind": (signed(headed(kind=12)), Refusal.UNKNOWN_KIND),
+    "no such kind": (signed(headed(kind=13)), Refusal.UNKNOWN_KIND),
     "kind 0": (signed(headed(kind=0)), Refusal.UNKNOWN_KIND),
     "another's signature": (signed(headed(), sender=4), Refusal.BAD_SIGNATURE),
     "no domain": (headed() + SIGNS[3](headed()), Refusal.BAD_SIGNATURE),
@@ -200,10 +203,21 @@ BODY_CASES = [
     (COORDINATOR, feedback(numbers=(LIMIT + 1, 0)), Refusal.OUT_OF_RANGE),
     (COORDINATOR, feedback(numbers=(0, -LIMIT - 1)), Refusal.OUT_OF_RANGE),
     (COORDINATOR, feedback(numbers=(256**WIDTH // 2 - 1, 0)), Refusal.OUT_OF_RANGE),
-    (COORDINATOR, feedback(count=9), Refusal.WRONG_COUNT),
-    (COORDINATOR, feedback(used=range(5)), Refusal.WRONG_COUNT),  # below the quorum, 6
-    (COORDINATOR, Feedback(1, CODEC.pack([0, 0]), b"\xff", 8, HEARD, HEARD), Refusal.WRONG_LENGTH),
-    (COORDINATOR, Feedback(1, CODEC.pack([0, 0]), b"\xff\xff", 16, HEARD, HEARD), Refusal.UNKNOWN_SENDER),
+    (COORDINATOR, feedback(count=9, members=8), Refusal.WRONG_COUNT),
+    (COORDINATOR, feedback(count=5), Refusal.WRONG_COUNT),  # below the quorum, 6
+    (COORDINATOR, feedback(count=11), Refusal.WRONG_COUNT),  # there are 10
+    (COORDINATOR, feedback(count=6, members=11), Refusal.WRONG_COUNT),
+    (COORDINATOR, feedback(0, count=6, members=7, before=NOTHING_HEARD), Refusal.WRONG_COUNT),  # by whom?
+    (COORDINATOR, feedback(count=0, numbers=(0, 0)), Refusal.WRONG_COUNT),  # only slots can be lost
+    (3, Place(3, 1, HEARD, b""), Refusal.WRONG_ROLE),
+    (COORDINATOR, Place(4, 1, HEARD, b""), Refusal.WRONG_ROUND),
+    (COORDINATOR, Place(2, 3, HEARD, b""), Refusal.WRONG_ROUND),
+    (COORDINATOR, Place(3, -1, HEARD, b""), Refusal.NOT_CANONICAL),
+    (COORDINATOR, Place(3, 1, NOTHING_HEARD, b""), Refusal.NOT_CANONICAL),
+    (COORDINATOR, Place(3, 1, HEARD, bytes(31)), Refusal.WRONG_LENGTH),
+    (COORDINATOR, Place(3, 1, HEARD, bytes(5 * 32)), Refusal.TOO_LARGE),
+    (COORDINATOR, Receipt(0, HEARD), Refusal.WRONG_ROLE),  # not served yet
+    (3, Receipt(0, HEARD), Refusal.WRONG_ROLE),
     (3, Ask(4), Refusal.WRONG_ROUND),
     (3, Present(5), Refusal.WRONG_ROUND),
     (3, Done(3, bytes(32)), Refusal.WRONG_ROUND),
@@ -217,7 +231,7 @@ def test_contents(sender, body, reason):
     if reason is None:
         assert isinstance(CODEC.open(frame), Message)
     else:
-        assert CODEC.open(frame) == Refused(reason, sender)
+        assert CODEC.open(frame) == Refused(reason, None if reason is Refusal.TOO_LARGE else sender)
 
 
 def test_a_graph_has_no_coordinator():
@@ -231,12 +245,12 @@ def test_the_largest_frames_fit_and_the_bound_is_tight():
         codec = Codec(session)
         sizes = []
         for numbers in ([session.lattice.limit] * session.components,):
-            body = Feedback(
-                3, codec.pack(numbers), codec.bitmap(range(session.n)), session.n, HEARD, NOTHING_HEARD
-            )
-            frame = codec.seal(COORDINATOR, body, SIGNS[COORDINATOR])
-            assert isinstance(codec.open(frame), Message)
-            sizes.append(len(frame))
+            body = known_feedback(codec, 3, numbers)
+            place = Place(3, 3, HEARD, bytes(longest_path(session.n)))
+            for each in (body, place):
+                frame = codec.seal(COORDINATOR, each, SIGNS[COORDINATOR])
+                assert isinstance(codec.open(frame), Message)
+                sizes.append(len(frame))
         assert max(sizes) <= codec.most_bytes <= max(sizes) + 40
 
 
@@ -284,10 +298,10 @@ def test_a_member_who_signs_nonsense_is_refused_and_named(which, data):
 
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=400))
-@example(b"\x95\x01" + b"\x91" * 300)
+@example(b"\x95\x02" + b"\x91" * 300)
 def test_any_bytes_are_refused(data):
     assert refused(data) in set(Refusal)
-    assert refused(b"\x95\x01\xc4\x20" + SESSION.id + data) in set(Refusal)
+    assert refused(b"\x95\x02\xc4\x20" + SESSION.id + data) in set(Refusal)
 
 
 @given(st.lists(st.integers(-(256**WIDTH) // 2, 256**WIDTH // 2 - 1), max_size=5))
@@ -303,9 +317,9 @@ def test_bitmaps(agents):
 
 
 def test_every_kind_has_a_body_and_a_number():
-    with_keepers = {Key, Masked, Closing, Opening, SeriesClosing}
-    assert {type(body) for _, body in VALID} == set(BODIES.values()) - with_keepers
-    assert len(BODIES) == len(KINDS) == 11
+    with_keepers = {Key, Masked, Closing, Opening}
+    assert {type(body) for _, body in VALID} == set(BODIES.values()) - with_keepers - {Receipt}
+    assert len(BODIES) == len(KINDS) == 12
 
 
 def test_records_are_read_back_and_show_nothing_private():

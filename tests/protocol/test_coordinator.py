@@ -17,6 +17,7 @@ from tacit.protocol.messages import (
     Ask,
     Done,
     Feedback,
+    Place,
     Present,
     Reason,
     Refusal,
@@ -34,6 +35,7 @@ from tacit.protocol.notices import (
     Stopped,
     Waiting,
 )
+from tacit.protocol.places import LastUsed
 from tacit.protocol.records import Began, Closed, Ended, Evidence, Opened
 from tacit.protocol.session import Deadlines
 from tacit.protocol.tables import CoordinatorPhase as P
@@ -73,6 +75,11 @@ class Server:
 
     def says(self, step):
         return [(m.to, self.codec.open(m.frame).body) for m in step.messages]
+
+    def sends(self, step):
+        """The messages, without places."""
+        bodies = [self.codec.open(m.frame).body for m in step.messages]
+        return tuple(m for m, body in zip(step.messages, bodies, strict=True) if not isinstance(body, Place))
 
     def tick(self, seconds):
         self(Tick(self.now))
@@ -137,9 +144,10 @@ def test_a_round_closes_when_all_present_have_spoken(server):
     feedback = server.codec.open(closed.frame).body
     frames = [server.codec.open(f) for f in closed.reports]
     expected = server.session.lattice.mean([(m.numbers[0], m.body.exponent) for m in frames])
-    assert feedback == Feedback(
-        0, server.codec.pack([expected]), b"\x0f", 4, combined(m.digest for m in frames), NOTHING_HEARD
-    )
+    state, basis = LastUsed(4), combined(m.digest for m in frames)
+    state.use(0, {m.sender: m.digest for m in frames})
+    mean = server.codec.pack([expected])
+    assert feedback == Feedback(0, mean, 4, 4, state.root, basis, NOTHING_HEARD)
     assert closed.used == (0, 1, 2, 3)
     assert step.messages == (Send(None, closed.frame),)
     assert step.notices == (RoundClosed(0, (0, 1, 2, 3), ()), RoundOpened(1, 4))
@@ -237,7 +245,7 @@ def test_who_has_reached_its_cap_is_not_waited_for_but_answered(server):
     for i in range(3):
         step = server.report(i)
     assert step.records[0].used == (0, 1, 2)
-    assert [to for to, _ in server.says(server.hear(3, Ask(0)))] == [3]
+    assert [type(body) for _, body in server.says(server.hear(3, Ask(0)))] == [Feedback, Place]
     server.report(0)
     server.report(1)
     assert server.report(2).records[0].used == (0, 1, 2)
@@ -251,7 +259,7 @@ def test_a_late_report_is_not_used_but_answered_with_what_it_missed(server):
     first = server.records[-1].frame
     step = server.report(2, u=0)
     assert step.notices == (Refused(Refusal.LATE, 2),)
-    assert step.messages == (Send(2, first),)
+    assert server.sends(step) == (Send(2, first),)
     assert step.records == ()
     assert 2 in server.machine.present
     step = server.report(0, u=0)  # the feedback got lost on its way
@@ -268,11 +276,12 @@ def test_one_far_behind_gets_the_newest_first_and_then_a_batch():
     feedback = [r.frame for r in server.records if isinstance(r, Closed)]
     assert len(feedback) == 30
     step = server.hear(1, Present(0))
-    assert [m.frame for m in step.messages] == [feedback[29], *feedback[:BATCH]]
+    assert [m.frame for m in server.sends(step)] == [feedback[29], *feedback[:BATCH]]
     assert {m.to for m in step.messages} == {1}
     step = server.hear(1, Ask(20))
-    assert [m.frame for m in step.messages] == feedback[20:]
-    assert server.says(server.hear(1, Ask(30))) == [(1, Ask(30))]
+    assert [m.frame for m in server.sends(step)] == feedback[20:]
+    place = server.machine.course.state.place(29, 1)
+    assert server.says(server.hear(1, Ask(30))) == [(1, place), (1, Ask(30))]
 
 
 def test_asking_too_often_is_answered_later(server):
@@ -421,7 +430,7 @@ def test_at_the_end_it_stays_until_all_have_heard(server):
     assert step.notices == (Finished(3),)
     assert server.machine.phase is P.FINISHED
     assert server.machine.wake is None
-    assert server.hear(3, Ask(2)).messages == (Send(3, last),)  # still answers
+    assert server.sends(server.hear(3, Ask(2))) == (Send(3, last),)  # still answers
 
 
 def test_one_that_asked_too_often_is_answered_later_after_the_end_too(server):

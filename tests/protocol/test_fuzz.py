@@ -5,7 +5,7 @@ import random
 
 import msgspec
 import pytest
-from tests.doubles import known_key, known_session
+from tests.doubles import known_feedback, known_key, known_session
 
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import DOMAIN, Codec
@@ -15,13 +15,13 @@ from tacit.protocol.messages import (
     KINDS,
     NOTHING_HEARD,
     Ask,
-    Feedback,
     Reason,
     Refusal,
     Report,
     Stop,
 )
 from tacit.protocol.notices import Refused
+from tacit.protocol.places import LastUsed
 from tacit.protocol.private_state import Budget
 
 ODD = [
@@ -56,7 +56,8 @@ def test_broken_frames(state_of, frames):
     agent.handle(Start())
     y = codec.pack([5])
     bodies = [
-        (COORDINATOR, Feedback(0, y, b"\x07", 3, bytes(32), NOTHING_HEARD)),
+        (COORDINATOR, known_feedback(codec, 0, [5])),
+        (COORDINATOR, LastUsed(3).place(0, 0)),
         (COORDINATOR, Ask(0)),
         (COORDINATOR, Stop(0, Reason.OPERATOR)),
         (1, Report(0, session.exponent(1, 0), y, NOTHING_HEARD)),

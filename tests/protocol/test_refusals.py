@@ -4,7 +4,7 @@ import math
 
 import msgspec
 import pytest
-from tests.doubles import known_ephemeral, known_key, known_session
+from tests.doubles import known_ephemeral, known_feedback, known_key, known_session
 
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import DOMAIN, Codec
@@ -15,8 +15,8 @@ from tacit.protocol.masks import public_key
 from tacit.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
+    VERSION,
     Ask,
-    Feedback,
     Key,
     Masked,
     Present,
@@ -24,11 +24,13 @@ from tacit.protocol.messages import (
     Report,
 )
 from tacit.protocol.notices import Refused
+from tacit.protocol.places import LastUsed
 from tacit.protocol.private_state import Budget
 
 SESSION = known_session(3, 6)
 CODEC = Codec(SESSION)
 ASK = b"\x91\x01"
+ASKED = (VERSION, SESSION.id, COORDINATOR, 4)
 
 
 def frame(sender, body):
@@ -41,9 +43,9 @@ def raw(*head, sender=COORDINATOR):
 
 
 def feedback(t=1, y=0, count=3, before=None, numbers=None):
-    numbers = CODEC.pack([y]) if numbers is None else numbers
     before = agent()[1] if before is None else before
-    return frame(COORDINATOR, Feedback(t, numbers, CODEC.bitmap((0, 1, 2)), count, bytes(32), before))
+    body = known_feedback(CODEC, t, [y], count=count, before=before)
+    return frame(COORDINATOR, body if numbers is None else msgspec.structs.replace(body, numbers=numbers))
 
 
 def report(sender=0, u=0, x=0, heard=NOTHING_HEARD, exponent=None):
@@ -70,10 +72,10 @@ def masked_coordinator():
 def masked_report():
     """A masked message made with keys that nobody has shown."""
     numbers = bytes(KEPT.masked_bytes)
-    return kept_frame(0, Masked(0, KEPT.exponent(0, 0), numbers, NOTHING_HEARD, bytes(32)))
+    return kept_frame(0, Masked(0, KEPT.exponent(0, 0), numbers, NOTHING_HEARD, bytes(32), bytes(32)))
 
 
-FIRST = frame(COORDINATOR, Feedback(0, CODEC.pack([5]), b"\x07", 3, bytes(32), NOTHING_HEARD))
+FIRST = frame(COORDINATOR, known_feedback(CODEC, 0, [5]))
 
 
 def agent():
@@ -110,22 +112,26 @@ def agent_asked_often():
 
 
 LIMIT = SESSION.lattice.limit
+OTHERS_PLACE = LastUsed(3).place(0, 1)
 CASES = {
     Refusal.TOO_LARGE: (agent, lambda _: Heard(bytes(CODEC.most_bytes + 1))),
     Refusal.MALFORMED: (agent, lambda _: Heard(b"nonsense" * 20)),
-    Refusal.UNKNOWN_VERSION: (agent, lambda _: Heard(raw(2, "whatever"))),
-    Refusal.WRONG_SESSION: (agent, lambda _: Heard(raw(1, bytes(32), COORDINATOR, 4, ASK))),
-    Refusal.UNKNOWN_SENDER: (agent, lambda _: Heard(raw(1, SESSION.id, 3, 4, ASK))),
-    Refusal.UNKNOWN_KIND: (agent, lambda _: Heard(raw(1, SESSION.id, COORDINATOR, 12, ASK))),
+    Refusal.UNKNOWN_VERSION: (agent, lambda _: Heard(raw(1, "whatever"))),
+    Refusal.WRONG_SESSION: (agent, lambda _: Heard(raw(VERSION, bytes(32), COORDINATOR, 4, ASK))),
+    Refusal.UNKNOWN_SENDER: (agent, lambda _: Heard(raw(VERSION, SESSION.id, 3, 4, ASK))),
+    Refusal.UNKNOWN_KIND: (agent, lambda _: Heard(raw(VERSION, SESSION.id, COORDINATOR, 13, ASK))),
     Refusal.BAD_SIGNATURE: (
         agent,
-        lambda _: Heard(raw(1, SESSION.id, COORDINATOR, 4, ASK, sender=1)),
+        lambda _: Heard(raw(VERSION, SESSION.id, COORDINATOR, 4, ASK, sender=1)),
     ),
-    Refusal.NOT_CANONICAL: (agent, lambda _: Heard(raw(1, SESSION.id, COORDINATOR, 4, b"\x91\xcc\x01"))),
+    Refusal.NOT_CANONICAL: (
+        agent,
+        lambda _: Heard(raw(*ASKED, b"\x91\xcc\x01")),
+    ),
     Refusal.WRONG_LENGTH: (agent, lambda _: Heard(feedback(numbers=b"123"))),
     Refusal.OFF_LATTICE: (coordinator, lambda _: Heard(report(1, 1, exponent=0))),
     Refusal.OUT_OF_RANGE: (agent, lambda _: Heard(feedback(y=LIMIT + 1))),
-    Refusal.WRONG_COUNT: (agent, lambda _: Heard(feedback(count=2))),
+    Refusal.WRONG_COUNT: (agent, lambda _: Heard(feedback(count=4))),
     Refusal.WRONG_ROLE: (agent, lambda _: Heard(frame(COORDINATOR, Present(0)))),
     Refusal.WRONG_ROUND: (agent, lambda _: Heard(frame(COORDINATOR, Ask(6)))),
     Refusal.NOT_FOR_ME: (agent, lambda _: Heard(frame(1, Present(0)))),
@@ -134,6 +140,7 @@ CASES = {
     Refusal.REPLAY: (agent, lambda _: Heard(FIRST)),
     Refusal.EQUIVOCATION: (agent, lambda _: Heard(feedback(t=0, before=NOTHING_HEARD, y=6))),
     Refusal.OTHER_HISTORY: (coordinator, lambda _: Heard(report(1, 1, heard=bytes(range(32))))),
+    Refusal.WRONG_PLACE: (agent, lambda _: Heard(frame(COORDINATOR, OTHERS_PLACE))),
     Refusal.OTHER_KEY: (masked_coordinator, lambda _: Heard(masked_report())),
     Refusal.TOO_OFTEN: (agent_asked_often, lambda _: Heard(frame(COORDINATOR, Ask(1)))),
     Refusal.SECOND_DRAW: (agent, lambda _: NoiseReady(1, 9)),

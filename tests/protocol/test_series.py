@@ -13,6 +13,7 @@ from tests.doubles import (
     Point,
     ScriptedNoise,
     known_ephemeral,
+    known_feedback,
     known_key,
     known_series,
 )
@@ -27,16 +28,17 @@ from tacit.protocol.keeper import KeeperMachine
 from tacit.protocol.masks import mask, packed, total
 from tacit.protocol.messages import (
     COORDINATOR,
+    NOTHING_HEARD,
     Ask,
-    Feedback,
+    Closing,
     Kind,
     Masked,
     Reason,
     Refusal,
-    SeriesClosing,
     Stop,
 )
 from tacit.protocol.notices import Finished, MeanPublished
+from tacit.protocol.places import LastUsed
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import (
     Closed,
@@ -84,7 +86,7 @@ class Play:
 
     def send(self, source, to, frame):
         _, _, sender, kind, body = msgspec.msgpack.decode(frame[:-64])
-        if kind in (Kind.MASKED, Kind.OPENING, Kind.SERIES_CLOSING, Kind.FEEDBACK):
+        if kind in (Kind.MASKED, Kind.OPENING, Kind.CLOSING, Kind.FEEDBACK):
             place = sender, kind, msgspec.msgpack.decode(body)[0]
             if place not in self.said:
                 kinds, records = Spoke | Disclosed | Shut | Closed, self.harness.ledgers[sender].records()
@@ -247,7 +249,7 @@ def plain(session, step, number=0):
         keeper = KeeperMachine(session, j, sign=known_key(j).sign, private=known_ephemeral(j))
         keeper.handle(Start())
         keeper.handle(Heard(mine.keyring.frames[number]))
-        masks.append(mask(keeper.keyring.secret(number), body.update, body.heard, session.masked_bytes))
+        masks.append(mask(keeper.keyring.secret(number), body.update, body.salt, session.masked_bytes))
     width = session.mask_bytes
     return int.from_bytes(total([body.numbers], width, minus=masks), "big", signed=True)
 
@@ -307,11 +309,14 @@ def test_missed_slots_and_failed_readings_hold_and_a_late_agent_starts_from_the_
     session = known_series(2, 12, keepers=1)
     agent, reference = agent_of(session), session.series.agent()
     at(agent, 4)  # slots 0 to 3 were missed before its first reading
+    assert agent.wants_reading is None  # not before it is known that its key was not used elsewhere
+    vouch(agent, 3)
     assert agent.wants_reading == 4
     for _ in range(4):
         reference.read(None)
     assert plain(session, read(agent, 6.0)) == reference.read(6.0)[0]
     at(agent, 8)  # it was down for 5, 6 and 7
+    vouch(agent, 7, uses={0: (4, agent.private.digests[4])})
     for _ in range(3):
         reference.read(None)
     assert plain(session, read(agent, 1.0)) == reference.read(1.0)[0]
@@ -349,10 +354,19 @@ def test_what_an_agent_says_does_not_depend_on_what_it_hears():
     assert said[0] == said[1] == said[2]
 
 
-def feedback(session, t, used, before, found):
-    codec = Codec(session)
-    body = Feedback(t, codec.pack(found), codec.bitmap(used), len(used), combined(()), before)
+def feedback(session, t, used, before, found, *, state=None):
+    codec, told = Codec(session), {} if state is None else {"state": state.root}
+    body = known_feedback(codec, t, [found], count=len(used), basis=combined(()), before=before, **told)
     return codec.seal(COORDINATOR, body, known_key(COORDINATOR).sign)
+
+
+def vouch(agent, t, **uses):
+    """Feedback of a slot, and the agent's place in it; by default nobody was ever used."""
+    session, state = agent.session, LastUsed(agent.session.n)
+    state.take(uses.get("uses", {}))
+    place = Codec(session).seal(COORDINATOR, state.place(t, agent.number), known_key(COORDINATOR).sign)
+    first = agent.handle(Heard(feedback(session, t, (1,) * session.least_quorum, bytes(32), 7, state=state)))
+    return first, agent.handle(Heard(place))
 
 
 def test_a_message_that_was_not_used_is_lost():
@@ -388,7 +402,7 @@ def test_an_agent_named_without_having_spoken_stops():
     session = known_series(2, 4, keepers=1, quorum=1)
     agent = agent_of(session)
     at(agent, 0)
-    step = agent.handle(Heard(feedback(session, 0, (0, 1), bytes(32), 7)))
+    _, step = vouch(agent, 0, uses={0: (0, SALT)})
     assert agent.phase is AgentPhase.STOPPED
     assert agent.disputed == 0
     assert [type(r) for r in step.records] == [Evidence, Erasing]
@@ -455,7 +469,7 @@ class Kept:
     def closing(self, slot, used, salt=SALT):
         keys = self.keeper.keyring.named(used)
         bits, salts = self.codec.bitmap(used), salt * len(used)
-        body = SeriesClosing(slot, bits, len(used), bytes(32), bytes(32), keys, salts)
+        body = Closing(slot, bits, len(used), bytes(32), bytes(32), keys, salts)
         return self.codec.seal(COORDINATOR, body, known_key(COORDINATOR).sign)
 
     def hear(self, frame):
@@ -621,9 +635,8 @@ def test_a_sum_that_is_nonsense_loses_the_slot():
     play.harness.network.inject(COORDINATOR, liar.keyring.frames[0], 0)
     series = session.series
     assert play.harness.run(lambda h: h.clock.now >= series.begin_of(0) + 1)
-    body = Masked(
-        0, series.exponent, b"\x40" + bytes(session.mask_bytes - 1), SALT, liar.keyring.named((0, 2))
-    )
+    numbers, keys = b"\x40" + bytes(session.mask_bytes - 1), liar.keyring.named((0, 2))
+    body = Masked(0, series.exponent, numbers, NOTHING_HEARD, keys, SALT)
     play.harness.network.inject(COORDINATOR, Codec(session).seal(0, body, known_key(0).sign), 0)
     assert play.harness.run(lambda _: len(play.of(COORDINATOR, Closed)) == 3)
     assert play.used() == [(), (), ()]

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.doubles import Harness, known_key, known_session
+from tests.doubles import Harness, known_feedback, known_key, known_session
 from tests.doubles.harness import FINISHED
 
 from tacit.protocol.codec import Codec
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Kind, Message
+from tacit.protocol.messages import COORDINATOR, Ask, Feedback, Kind, Message
 from tacit.protocol.private_state import Budget
 from tacit.protocol.records import Spoke
 from tacit.protocol.session import Deadlines
@@ -126,9 +126,7 @@ class Faulty(RuleBasedStateMachine):
         if machine is None or self.session.coordinator is None:
             return []
         codec, sign = machine.codec, known_key(COORDINATOR).sign
-        y = codec.pack([self.session.lattice.limit + 1])
-        used = codec.bitmap(range(self.session.n))
-        too_far = Feedback(0, y, used, self.session.n, bytes(32), NOTHING_HEARD)
+        too_far = known_feedback(codec, 0, [self.session.lattice.limit + 1])
         return [
             codec.seal(COORDINATOR, body, sign) for body in (too_far, Ask(0), Ask(self.session.rounds - 1))
         ]

@@ -210,8 +210,8 @@ class Liar:
             self.inbox.put(self.said[t], COORDINATOR)
         lattice = self.session.lattice
         y = self.codec.pack([self.chance.randrange(lattice.limit >> 24)])
-        used = self.codec.bitmap([1])
-        frame = self.codec.seal(COORDINATOR, Feedback(t, y, used, 1, bytes(32), before), self.sign)
+        body = Feedback(t, y, 1, 1, bytes(32), bytes(32), before)
+        frame = self.codec.seal(COORDINATOR, body, self.sign)
         self.said[t] = frame
         self._note(round=t, frame=frame.hex())
         self.inbox.put(frame, COORDINATOR)

@@ -21,7 +21,7 @@ from tacit.mechanism.lattice import Lattice
 from tacit.noise.safe import SafeNoise
 from tacit.protocol.codec import Codec
 from tacit.protocol.masks import Party, agree, centred, mask, public_key, total
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Key, Masked, Message, Opening
+from tacit.protocol.messages import COORDINATOR, Feedback, Key, Masked, Message, Opening
 from tacit.protocol.roster import Member
 from tacit.protocol.session import Deadlines
 from tacit.runtime.agent import Agent
@@ -139,10 +139,10 @@ class Conspirators:
         """The victim's rounded state minus the honest keeper's noise, in message steps."""
         session, width, length = self.session, self.session.mask_bytes, self.session.masked_bytes
         report, opening = self.said[VICTIM, Masked, u], self.said[self.honest, Opening, u]
-        heard = self.said[COORDINATOR, Feedback, u - 1].digest if u else NOTHING_HEARD
+        salts = {i: self.said[i, Masked, u].body.salt for i in range(session.n)}
         others = [i for i in range(session.n) if i != VICTIM]
-        known = [mask(self.secret(i, self.honest), u, heard, length) for i in others]
-        away = [opening.body.numbers, mask(self.secret(VICTIM, self.ours), u, heard, length)]
+        known = [mask(self.secret(i, self.honest), u, salts[i], length) for i in others]
+        away = [opening.body.numbers, mask(self.secret(VICTIM, self.ours), u, salts[VICTIM], length)]
         left = centred(total([report.body.numbers, *known], width, minus=away), width)
         return np.array(left, dtype=object)
 

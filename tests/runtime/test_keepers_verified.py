@@ -169,7 +169,7 @@ def contradiction(harness, kind):
         sender, body = 4, Opening(1, bytes(harness.session.masked_bytes), bytes(32), bytes(32))
     else:
         bits = codec.bitmap((0, 1))
-        sender, body = COORDINATOR, Closing(1, bits, 2, bytes(32), bytes(32), bytes(32))
+        sender, body = COORDINATOR, Closing(1, bits, 2, bytes(32), bytes(32), bytes(32), bytes(64))
     frame = codec.seal(sender, body, known_key(sender).sign)
     return sender, Evidence(sender, 1, bytes(32), b"", frame)
 

@@ -180,14 +180,15 @@ def test_what_was_signed_wrong_is_found(tmp_path):
     place = next(k for k, line in enumerate(lines) if "y" in line)
     said = codec.open(base64.b64decode(lines[place]["frame"]))
     assert isinstance(said.body, Feedback)
-    lost = {"numbers": codec.pack(0), "used": codec.bitmap(()), "count": 0}
+    lost = {"numbers": codec.pack(0), "count": 0, "members": 0}
     for change, name in (
         ({"numbers": codec.pack(said.numbers[0] + 1)}, "wrong-mean"),
-        ({"reports": bytes(32)}, "wrong-reports"),
+        ({"basis": bytes(32)}, "wrong-reports"),
+        ({"state": bytes(32)}, "wrong-state"),
         (lost, "wrong-reports"),
     ):
         frame = codec.seal(COORDINATOR, msgspec.structs.replace(said.body, **change), sign)
-        forged = line_of(session, codec.open(frame))
+        forged = line_of(codec.open(frame))
         path = tmp_path / "forged.jsonl"
         path.write_text("".join(json.dumps(x) + "\n" for x in [*lines[:place], forged]))
         assert name in {finding.name for finding in verify(path, running=True).findings}

@@ -14,7 +14,8 @@ The first line declares the mechanism; each further line is a message or a feedb
   that name their agent. If messages have different weights it has ``weights``: the name of a rule
   (``metropolis``), or one ``[i, j, count]`` for every message j that agent i uses, its own included.
 - Feedback is the mean of all messages of its round that are in the file, unless it says otherwise: with a
-  server ``unused`` lists the agents whose messages are not in it, on a graph ``used`` those whose are.
+  server ``unused`` lists the agents whose messages are not in it, on a graph ``used`` those whose are. With a
+  server ``count`` may say how many messages it is the mean of. A file that lacks some of them is refused.
 - ``mixing``, ``noise`` and ``decay`` are one number or one per agent; ``kind`` is the noise law: ``fading``,
   ``one-shot`` or ``constant`` (no decay), or a user's own, with its other parameters by their names.
 - ``update`` is the number of updates that the agent says it has made. Two lines for one agent and round: it
@@ -25,7 +26,7 @@ The first line declares the mechanism; each further line is a message or a feedb
   each must say, feedback in steps of 2^state_exponent.
 - If keepers add the noise, ``keepers`` in the first line is their number or a list of their names. Messages
   are then masked and have no ``x``. Only the feedback of such a session is read, and whose messages it used.
-  Lines with a ``closing`` or of a ``keeper`` say that a sum was closed and opened.
+  A line with a ``closing`` lists these agents; one of a ``keeper`` says that a sum was opened.
 - ``{"round": 3, "agent": 1, "heard": false}`` says that agent 1 did not use the feedback of round 3.
   Needed only if the ``update`` of its next message does not tell which feedback it missed.
 
@@ -350,6 +351,7 @@ class _HistoryTable:
         self.named: dict[
             tuple[int, int], IntArray
         ] = {}  # by feedback: the agents used, or with a server those unused
+        self.counts: dict[int, int] = {}  # how many messages a server's feedback is the mean of
         self.heard: dict[tuple[int, int], bool] = {}
         self.tail: tuple[int, ...] | None = None
         self.steps = True  # whether every message names its step
@@ -376,6 +378,8 @@ class _HistoryTable:
             word = "used" if self.on_graph else "unused"
             if word in line:
                 self.named[now, agent] = _agents(line[word], self.n)
+            if "count" in line and not self.on_graph:
+                self.counts[now] = _whole(line["count"], self.n + 1)
         else:
             self.heard[now, agent] = bool(line["heard"])
 
@@ -387,7 +391,7 @@ class _HistoryTable:
         if "x" in line:
             raise ValueError
         if "closing" in line:
-            _agents(line["closing"], self.n)
+            self.named[now, 0] = np.setdiff1d(np.arange(self.n), _agents(line["closing"], self.n))
         elif "keeper" in line:
             _whole(line["keeper"] - self.n, self.mechanism.keepers)
         else:
@@ -452,6 +456,7 @@ class _HistoryTable:
         """Whose messages were used, if the lines say so."""
         mechanism, n = self.mechanism, self.n
         if not self.named and not mechanism.keepers:
+            self._require_all(rounds)
             return None
         if not all(place in self.named for place in self.feedback if place[0] < rounds):
             optional = "" if mechanism.keepers else ", or none"
@@ -474,6 +479,16 @@ class _HistoryTable:
             used[now, agent] = own
             used[now, n + graph.indptr[agent] : n + graph.indptr[agent + 1]] = near
         return used
+
+    def _require_all(self, rounds: int) -> None:
+        """Refuse a file without all messages of its feedback: an agent's own."""
+        for t in range(rounds):
+            there = sum((t, i) in self.messages for i in range(self.n))
+            if there != self.counts.get(t, there):
+                raise FileError(
+                    f"all messages that feedback is the mean of must be in the file, and of the "
+                    f"{self.counts[t]} in round {t} it has {there}: give the coordinator's transcript."
+                )
 
     def _updates(self, rounds: int) -> IntArray:
         """Return how many updates each agent had made at each round.

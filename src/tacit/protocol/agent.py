@@ -20,6 +20,7 @@ its feedback without further messages.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, Self, cast, final
 
 import numpy as np
@@ -33,12 +34,12 @@ from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import AHEAD, TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.messages import (
     COORDINATOR,
-    DIGEST_BYTES,
     Ask,
     Done,
     Feedback,
     Key,
     Message,
+    Place,
     Reason,
     Refusal,
     Stop,
@@ -49,11 +50,13 @@ from tacit.protocol.notices import (
     Finished,
     Forgotten,
     MeanPublished,
+    NotUsed,
     Refused,
     SlotMissed,
     Spoken,
     Waiting,
 )
+from tacit.protocol.places import OwnPlace
 from tacit.protocol.private_state import Budget, MixingState, PrivateState, as_draw, require_began
 from tacit.protocol.records import (
     Ended,
@@ -71,6 +74,8 @@ from tacit.protocol.tables import AgentPhase as P
 from tacit.protocol.tables import On, Short, Table, short
 from tacit.protocol.turns import FeedbackChain, RoundTurns, Said, SlotTurns, Turns
 
+_LINK = attrgetter("before", "count", "members")
+"""What ties feedback to the one before."""
 _LISTENING = (P.WAITING, P.SPOKEN, P.SILENT)
 _OVER = (P.FINISHED, P.STOPPED, P.DECLINED)
 
@@ -169,7 +174,8 @@ class AgentMachine(Machine):
             raise ParameterError(f"session {session.name} has no coordinator: its agents are peers.")
         session.require_agent(number)
         super().__init__(session, number, sign)
-        self.chain, self.keyring = FeedbackChain(), Keyring(self.codec, number)
+        self.chain = FeedbackChain(OwnPlace(number, session.n))
+        self.keyring = Keyring(self.codec, number)
         parts = chosen_parts(session)
         self._cover = parts.cover(self.codec, number, sign, self.keyring)
         return parts
@@ -189,14 +195,15 @@ class AgentMachine(Machine):
                 message = self.codec.own(record.heard[0])
                 body = cast(Feedback, message.body)
                 self.private.feedback, self.chain.newest = message.numbers, message.frame
-                self._apply(message.digest, body.used, body.count)
+                self.chain.place.feedback, self.chain.place.heard = message, body.round
+                self._apply(message.digest, body.count, body.members)
             case Keyed():
                 self.keyring.replay(record)
             case Erasing():
                 self.keyring.erase()
             case Evidence():
                 self._evidence[record.sender, record.round] = record.second
-                if record.first_digest == digest(record.second):
+                if self.codec.is_place(record.second):
                     # A dispute. It stays in force after a restart, which cannot tell who else used the key.
                     self.chain.disputed, self._stopped = record.round, True
             case Ended():
@@ -213,7 +220,7 @@ class AgentMachine(Machine):
 
     @property
     def disputed(self) -> int | None:
-        """The round whose feedback names a message that was not made here."""
+        """The round whose feedback has a message that was not made here."""
         return self.chain.disputed
 
     @property
@@ -258,7 +265,7 @@ class AgentMachine(Machine):
         if known is not None:
             return On.CONTRADICTED, Evidence(COORDINATOR, t, known, first, message.frame)
         # Later feedback cannot be compared yet: `_due` does that when its round comes.
-        if t == self.private.update and message.body.before != self.chain.heard:
+        if t == self.private.update and not self.chain.continues(*_LINK(message.body)):
             return On.CONTRADICTED, self._forked(message)
         return On.FEEDBACK, message
 
@@ -268,9 +275,17 @@ class AgentMachine(Machine):
                 return self.keyring.classify(message)
             case Ask() if message.sender == COORDINATOR:
                 return self._turns.classify(message.body.round), message.body.round
+            case Place():
+                return self._classify_place(message, message.body)
             case Stop() if message.sender == COORDINATOR:
                 return On.STOP, message.body
         return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
+
+    def _classify_place(self, message: Message, place: Place) -> tuple[On, Any]:
+        if (wrong := self.chain.place.wrong(place)) is not None:
+            return On.REFUSED, Refused(wrong, COORDINATOR)
+        mine = place.last < 0 or self.private.digests.get(place.last) == place.digest
+        return On.PLACE if mine else On.MISNAMED, message
 
     def _classify_own(self, message: Message) -> tuple[On, Any]:
         """Stop if this key has signed something that the ledger does not have."""
@@ -300,39 +315,15 @@ class AgentMachine(Machine):
         u = self.private.update
         if self._moves_alone:
             return On.MOVE
-        # Before any move or turn: the next message must not be made if this key has spoken elsewhere.
-        if self._is_misnamed():
-            return On.MISNAMED
         # With one-shot noise an update needs the first message, so even a late agent makes that first.
         if u not in self.chain.kept or self.private.lacks_shadow:
             return None
-        before = cast(Feedback, self.chain.kept[u].body).before
-        return On.MOVE if before == self.chain.heard else On.FORKED
+        return On.MOVE if self.chain.continues(*_LINK(self.chain.kept[u].body)) else On.FORKED
 
     @property
     def _moves_alone(self) -> bool:
         """Whether all feedback has arrived, but not all updates are made."""
         return self.session.exchanges <= self.private.update < self.session.rounds
-
-    def _is_misnamed(self) -> bool:
-        """Whether relevant feedback names a message that this agent did not make.
-
-        Feedback of a later round is checked when its round comes, because it may belong to another history.
-        One-shot noise is an exception. It is drawn before that, and must not be drawn if this key may already
-        have drawn it elsewhere.
-        """
-        u = self.private.update
-        if u in self.private.digests:
-            return False
-        message = self.chain.claim if self.private.lacks_shadow else self.chain.kept.get(u)
-        if message is None:
-            return False
-        body = cast(Feedback, message.body)
-        forked = body.round == u and body.before != self.chain.heard
-        return self._names_me(body.used) and not forked
-
-    def _names_me(self, used: bytes) -> bool:
-        return bool(used[self.number // 8] >> self.number % 8 & 1)
 
     # ---- speaking -----------------------------------------------------------------------------------
 
@@ -361,13 +352,16 @@ class AgentMachine(Machine):
         if not self.private.lacks_draw(event.update):
             self._refuse(Refused(Refusal.SECOND_DRAW))
             return
+        if not self._cover.draws:
+            self._cover.take_salt(event.draw)
+            return
         # One draw for several components would give them the same noise, and differences none.
         if np.size(event.draw) != self.session.components:
             raise StateError(f"noise must have {self.session.components} components, as the value has.")
         self.private.draws[event.update] = event.draw if type(event.draw) is int else as_draw(event.draw)
 
     def _take_reading(self, event: ReadingReady) -> None:
-        if event.slot != self.wants_reading or len(event.salt) != DIGEST_BYTES:
+        if event.slot != self.wants_reading:
             self._refuse(Refused(Refusal.SECOND_DRAW))
             return
         sampled = self.private.read(event.slot, event.reading)
@@ -375,16 +369,14 @@ class AgentMachine(Machine):
             # Recorded even if no message follows: after a restart the filter must not read this slot again.
             self._records.append(sampled)
         if sampled is not None and self._cover.ready:
-            self._speak(event.salt)
+            self._cover.take_salt(event.salt)
+            self._speak(None)
         else:
             self._notices.append(SlotMissed(event.slot, unread=sampled is None))
 
-    def _speak(self, salt: bytes | None) -> None:
-        """Make the next message, once, and send it.
-
-        Masks depend on the history, or in a series on a salt.
-        """
-        spoke = self.private.speak(self.chain.heard if salt is None else salt)
+    def _speak(self, _: Any) -> None:
+        """Make the next message, once, and send it."""
+        spoke = self.private.speak(self.chain.heard)
         # Saved before it is sent. If it were sent first, a crash in between would lose the draw: a second
         # message of this update, with new noise, would follow. After `resume` the same bytes are repeated.
         self._records.append(spoke)
@@ -434,9 +426,9 @@ class AgentMachine(Machine):
         # The limit bounds memory: the coordinator could sign feedback for every round of the session.
         if body.round < self.private.update + AHEAD:
             self.chain.kept[body.round] = message
-        # Without the limit: one-shot noise must not be drawn if any round, however far, names this agent.
-        if self._names_me(body.used) and body.round not in self.private.digests:
-            self.chain.claim = message
+        # Without the limit: it is the newest that tells whether this key has spoken elsewhere.
+        if body.round > self.chain.place.heard:
+            self.chain.place.feedback, self.chain.place.heard = message, body.round
         self._follow(self._turns.kept(body.round))
 
     def _opened(self, t: int) -> None:
@@ -465,17 +457,26 @@ class AgentMachine(Machine):
         body = cast(Feedback, message.body)
         self._records.append(private.move(message.numbers, [message.frame], ()))
         self.chain.newest = message.frame
-        self._apply(message.digest, body.used, body.count)
+        self._apply(message.digest, body.count, body.members)
         self._notices.append(self._turns.updated(t))
         self._follow(self._turns.missed())
         if self._turns.restarts:
             self._again(fresh=True)
         self._tell_missing(TELL_IN_ROUND)
 
-    def _apply(self, heard: bytes, used: bytes, count: int) -> None:
-        """Store the digest of applied feedback, and whose messages are in it."""
+    def _apply(self, heard: bytes, count: int, members: int) -> None:
+        """Store the digest of applied feedback, and how many messages it has."""
         self.chain.applied.append(heard)
-        self._turns.hear(used, count)
+        self.chain.members = members
+        self._turns.hear(count, members)
+
+    def _note_place(self, message: Message) -> None:
+        """Note that this key has not spoken elsewhere so far."""
+        place = cast(Place, message.body)
+        first = place.round > self.chain.place.proved
+        self.chain.place.proved = place.round
+        if first and place.last < place.round and place.round in self.private.digests:
+            self._notices.append(NotUsed(place.round))
 
     def _remind(self, asked: int) -> None:
         """Send the newest feedback to a coordinator that lost rounds.
@@ -489,22 +490,23 @@ class AgentMachine(Machine):
             self._notices.append(Forgotten(self.private.update, asked))
 
     def _drop(self, _: Any) -> None:
-        self._accuse(self._forked(self.chain.kept.pop(self.private.update)))
+        message = self.chain.kept.pop(self.private.update)
+        self.chain.place.drop(message)
+        self._accuse(self._forked(message))
 
-    def _dispute(self, _: Any) -> None:
-        """Record feedback that names a message not made here, and stop.
+    def _dispute(self, place: Message) -> None:
+        """Record a place with a message that was not made here, and stop.
 
         The coordinator may lie. Or another process uses the same key, or an old ledger was restored. Then
         noise drawn here would be drawn a second time for the same update, or a filter without its past would
-        go on. This agent cannot distinguish these cases, so it stops.
+        go on. This agent cannot distinguish these cases, so it stops. The feedback and the place in it are
+        the evidence.
         """
-        lacks = self.private.lacks_shadow
-        message = self.chain.claim if lacks else self.chain.kept[self.private.update]
-        assert message is not None
-        t = cast(Feedback, message.body).round
+        feedback = self.chain.place.feedback
+        assert feedback is not None
+        t = self.chain.place.heard
         self.chain.disputed, self._stopped = t, True
-        # Equal digests of first and second mark a dispute: see `Evidence` and `_replay`.
-        self._records.append(Evidence(COORDINATOR, t, message.digest, b"", message.frame))
+        self._records.append(Evidence(COORDINATOR, t, feedback.digest, feedback.frame, place.frame))
         self._notices.append(DisputeFound(t))
         self._rest()
 
@@ -544,7 +546,7 @@ class AgentMachine(Machine):
         if not self._ended:
             self._ended = True
             self._records.append(Ended(self.session.rounds, None))
-        self._notices.extend((*self._turns.farewell(), Finished(self.session.rounds)))
+        self._notices.append(Finished(self.session.rounds))
         self._rest()
         self._say(COORDINATOR, self._done)
 
@@ -565,6 +567,8 @@ class AgentMachine(Machine):
     _RUNNING: ClassVar[Short] = {
         On.FEEDBACK: _keep,
         On.ASKED: _opened,
+        On.PLACE: _note_place,
+        On.MISNAMED: (_dispute, P.STOPPED),
         On.NOISE: _take_noise,
         On.KEY: _take_key,
         On.PAST: Machine._refuse,
@@ -594,7 +598,6 @@ class AgentMachine(Machine):
                 On.CAPPED: (_fall_silent, P.SILENT),
                 On.MOVE: _move,
                 On.FORKED: _drop,
-                On.MISNAMED: (_dispute, P.STOPPED),
                 On.LAST: (_finish, P.FINISHED),
             },
             P.DRAWING: {
@@ -609,18 +612,17 @@ class AgentMachine(Machine):
                 **_RUNNING,
                 On.MOVE: _move,
                 On.FORKED: _drop,
-                On.MISNAMED: (_dispute, P.STOPPED),
                 On.LAST: (_finish, P.FINISHED),
             },
             P.FINISHED: {
                 (On.PAST, On.JOINED): _say_done,
                 On.FORGOTTEN: _remind,
-                (On.KEY, On.AGAIN, On.STOP, On.HALT, On.EXPIRED): None,
+                (On.PLACE, On.MISNAMED, On.KEY, On.AGAIN, On.STOP, On.HALT, On.EXPIRED): None,
                 (On.FEEDBACK, On.ASKED): Machine._impossible,
             },
             P.STOPPED: {
                 (On.FEEDBACK, On.ASKED, On.PAST, On.FORGOTTEN, On.JOINED): Machine._say_stopped,
-                (On.KEY, On.AGAIN, On.STOP, On.HALT, On.EXPIRED): None,
+                (On.PLACE, On.MISNAMED, On.KEY, On.AGAIN, On.STOP, On.HALT, On.EXPIRED): None,
             },
             P.DECLINED: {
                 (On.KEY, On.JOINED, On.HALT, On.EXPIRED): None,

@@ -20,11 +20,13 @@ from tacit.errors import StateError
 from tacit.mechanism.whole import Whole, WholeArray
 from tacit.protocol.canonical import UNREADABLE
 from tacit.protocol.masks import is_usable
+from tacit.protocol.merkle import HASH_BYTES, longest_path
 from tacit.protocol.messages import (
     BODIES,
     COORDINATOR,
     DIGEST_BYTES,
     KINDS,
+    NOTHING_HEARD,
     VERSION,
     Ask,
     Body,
@@ -36,10 +38,11 @@ from tacit.protocol.messages import (
     Masked,
     Message,
     Opening,
+    Place,
     Present,
+    Receipt,
     Refusal,
     Report,
-    SeriesClosing,
     Stop,
 )
 from tacit.protocol.notices import Refused
@@ -68,13 +71,13 @@ class _Head(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 _ENCODE = msgspec.msgpack.Encoder().encode
 _HEAD = msgspec.msgpack.Decoder(_Head)
 _BODY = {kind: msgspec.msgpack.Decoder(body) for kind, body in BODIES.items()}
-_FROM_COORDINATOR = {Kind.FEEDBACK, Kind.ASK, Kind.STOP}
+# Nobody may send a receipt yet: no session has them.
+_FROM_COORDINATOR = {Kind.FEEDBACK, Kind.PLACE, Kind.ASK, Kind.STOP}
 _FROM_AGENTS = {Kind.PRESENT, Kind.REPORT, Kind.ASK, Kind.DONE, Kind.STOP}
 _FROM_MASKED_AGENTS = _FROM_AGENTS - {Kind.REPORT} | {Kind.KEY, Kind.MASKED}
 _FROM_KEPT_COORDINATOR = _FROM_COORDINATOR | {Kind.CLOSING}
 _FROM_KEEPERS = {Kind.KEY, Kind.OPENING, Kind.ASK, Kind.STOP}
 _FROM_SERIES_AGENTS = _FROM_MASKED_AGENTS - {Kind.PRESENT}
-_FROM_SERIES_COORDINATOR = _FROM_COORDINATOR | {Kind.SERIES_CLOSING}
 
 
 def digest(frame: bytes) -> bytes:
@@ -147,13 +150,13 @@ class Codec:
     def _most_bytes(self) -> int:
         longest, nothing = 2**31 - 1, bytes(32)
         report = _ENCODE(Report(longest, -2048, b"", nothing))
-        feedback = _ENCODE(Feedback(longest, b"", b"", longest, nothing, nothing))
-        body = max(len(report), len(feedback) + self._bitmap + 3) + self._length + 3
+        feedback = _ENCODE(Feedback(longest, b"", longest, longest, nothing, nothing, nothing))
+        place = _ENCODE(Place(longest, longest, nothing, bytes(longest_path(self.session.n))))
+        body = max(max(len(report), len(feedback)) + self._length + 3, len(place))
         if self.session.keepers:
-            masked = _ENCODE(Masked(longest, -2048, b"", nothing, nothing))
-            closing = _ENCODE(Closing(longest, b"", longest, nothing, nothing, nothing))
-            salts = 0 if self.session.series is None else self.session.n * DIGEST_BYTES + 5
-            shut = len(closing) + 3 + self._bitmap + salts
+            masked = _ENCODE(Masked(longest, -2048, b"", nothing, nothing, nothing))
+            closing = _ENCODE(Closing(longest, b"", longest, nothing, nothing, nothing, b""))
+            shut = len(closing) + 3 + self._bitmap + self.session.n * DIGEST_BYTES + 5
             body = max(body, len(masked) + 3 + self.session.masked_bytes, shut)
         return len(_ENCODE(_Head(VERSION, bytes(32), longest, 1, b""))) + 3 + body + SIGNATURE_BYTES
 
@@ -238,14 +241,18 @@ class Codec:
             raise StateError("the ledger's records must be of this session, and these are not.")
         return message
 
+    def is_place(self, frame: bytes) -> bool:
+        """Whether a frame that is in the ledger is a place."""
+        return isinstance(self.own(frame).body, Place)
+
     def _may_say(self, sender: int) -> set[Kind]:
         if not self.session.keepers:
             return _FROM_COORDINATOR if sender == COORDINATOR else _FROM_AGENTS
-        if self.session.series is not None and sender < self.session.n:
-            return _FROM_SERIES_COORDINATOR if sender == COORDINATOR else _FROM_SERIES_AGENTS
         if sender == COORDINATOR:
             return _FROM_KEPT_COORDINATOR
-        return _FROM_MASKED_AGENTS if sender < self.session.n else _FROM_KEEPERS
+        if sender >= self.session.n:
+            return _FROM_KEEPERS
+        return _FROM_MASKED_AGENTS if self.session.series is None else _FROM_SERIES_AGENTS
 
     def _read_head(self, frame: bytes) -> _Head | Refusal:
         """Read only what is needed to know who must have signed."""
@@ -276,20 +283,31 @@ class Codec:
             case Report():
                 return self._wrong_report(sender, body)
             case Feedback():
-                if len(body.numbers) != self._length:
-                    return Refusal.WRONG_LENGTH
-                if self.session.series is not None and body.count == 0:
-                    return self._wrong_lost(body)
-                return self._wrong_used(body.round, body.used, body.count)
-        return self._wrong_place(body)
+                wrong = self._wrong_counts(body.round, body.count, body.members, empty=not any(body.numbers))
+                return wrong if len(body.numbers) == self._length else Refusal.WRONG_LENGTH
+            case Place():
+                return self._wrong_place(body)
+            case Receipt():
+                return Refusal.WRONG_ROLE
+        return self._wrong_round(body)
 
-    def _wrong_lost(self, body: Feedback) -> Refusal | None:
-        """Check the feedback of a lost slot: nobody is named, the sum is 0."""
-        if body.round >= self.session.rounds:
+    def _wrong_counts(self, t: int, count: int, members: int, *, empty: bool) -> Refusal | None:
+        if t >= self.session.exchanges:
             return Refusal.WRONG_ROUND
-        if len(body.used) != self._bitmap:
+        # A slot of a series that is lost has a sum of 0 of nobody. In round 0 nobody was used before.
+        lost = self.session.series is not None and count == 0 and empty
+        enough = lost or count >= self.session.least_quorum
+        first = t > 0 or members == count
+        return None if enough and first and count <= members <= self.session.n else Refusal.WRONG_COUNT
+
+    def _wrong_place(self, body: Place) -> Refusal | None:
+        if body.round >= self.session.exchanges or body.last > body.round:
+            return Refusal.WRONG_ROUND
+        # Its exact length depends on the receiver, who checks it.
+        if len(body.path) % HASH_BYTES or len(body.path) > longest_path(self.session.n):
             return Refusal.WRONG_LENGTH
-        return Refusal.WRONG_COUNT if any(body.used) or any(body.numbers) else None
+        never = body.last < 0
+        return Refusal.NOT_CANONICAL if never is not (body.digest == NOTHING_HEARD) else None
 
     def _wrong_with_keepers(self, sender: int, body: Key | Masked | Closing | Opening) -> Refusal | None:
         match body:
@@ -297,13 +315,13 @@ class Codec:
                 return None if is_usable(body.public) else Refusal.NOT_CANONICAL
             case Masked():
                 return self._wrong_masked(sender, body)
-            case SeriesClosing() if len(body.salts) != DIGEST_BYTES * body.count:
+            case Closing() if len(body.salts) != DIGEST_BYTES * body.count:
                 return Refusal.WRONG_LENGTH
             case Closing():
                 return self._wrong_used(body.round, body.used, body.count)
         return self._wrong_length(body.round, body.numbers)
 
-    def _wrong_place(self, body: Ask | Done | Present | Stop) -> Refusal | None:
+    def _wrong_round(self, body: Ask | Done | Present | Stop) -> Refusal | None:
         rounds = self.session.rounds
         match body:
             case Ask():
@@ -333,6 +351,8 @@ class Codec:
     def _wrong_masked(self, sender: int, body: Masked) -> Refusal | None:
         if (wrong := self._wrong_length(body.update, body.numbers)) is not None:
             return wrong
+        if self.session.series is not None and body.heard != NOTHING_HEARD:
+            return Refusal.NOT_CANONICAL
         right = body.exponent == self.session.exponent(sender, body.update)
         return None if right else Refusal.OFF_LATTICE
 

@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Self, final
 from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Sign, combined, digest
 from tacit.protocol.course import Course
-from tacit.protocol.effects import Send, Tick
+from tacit.protocol.effects import Joined, Left, Send, Tick
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.machine import BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.messages import (
@@ -52,6 +52,7 @@ from tacit.protocol.notices import (
     Waiting,
 )
 from tacit.protocol.pace import chosen_pace
+from tacit.protocol.places import LastUsed
 from tacit.protocol.records import (
     Closed,
     Ended,
@@ -86,10 +87,11 @@ class CoordinatorMachine(Machine):
         if session.coordinator is None:
             raise ParameterError(f"session {session.name} has no coordinator: its agents are peers.")
         super().__init__(session, COORDINATOR, sign)
-        self.course = Course()
+        self.course = Course(LastUsed(session.n))
         self.keyring = Keyring(self.codec, COORDINATOR)
         self._pace = chosen_pace(self.codec, self.course, self.keyring)
         self._sum = chosen_sum(self.codec, self.keyring)
+        self._places: dict[int, bytes] = {}  # those of the last feedback that were sent, by agent
         self._found: tuple[int, ...] | None = None  # the numbers of the feedback, once all is opened
         self._stop: bytes | None = None  # what it has signed, once it has stopped
         self._hasty = False  # at the end, and no request has arrived since the restart
@@ -101,6 +103,7 @@ class CoordinatorMachine(Machine):
         # Only the last reports are read again: those of a year would take long.
         recent: deque[Closed | Shut] = deque(maxlen=REMEMBERED)
         shut: Shut | None = None  # with keepers the reports are in this record only
+        used: dict[int, tuple[int, bytes]] = {}  # each agent's last report that was used, and its round
         for record in records:
             if isinstance(record, Shut | Closed):
                 coordinator._require(record.round)
@@ -110,8 +113,11 @@ class CoordinatorMachine(Machine):
             coordinator._replay(record)
             if isinstance(record, Closed):
                 recent.append(shut or record)
+                if record.used:  # otherwise it is a slot that was lost
+                    used |= {i: (record.round, frame) for i, frame in recent[-1].each()}
                 shut = None
         coordinator.course.remember(recent)
+        coordinator.course.state.take({i: (t, digest(frame)) for i, (t, frame) in used.items()})
         if shut is not None:
             coordinator._reshut(shut)
         return coordinator
@@ -189,6 +195,13 @@ class CoordinatorMachine(Machine):
         return range(self.session.n + len(self.session.keepers))
 
     # ---- what happened? -----------------------------------------------------------------------------
+
+    def _classify_presence(self, event: Joined | Left) -> tuple[On, Any]:
+        if isinstance(event, Left):
+            self.course.connected.discard(event.who)
+        elif event.who in range(self.session.n):
+            self.course.connected.add(event.who)
+        return super()._classify_presence(event)
 
     def _classify_start(self) -> On:
         return On.START if self._stop is None else On.ENDED
@@ -317,7 +330,7 @@ class CoordinatorMachine(Machine):
         feedback comes.
         """
         self._open_round()
-        self._tell_place(None)
+        self._tell_round(None)
 
     def _open_round(self) -> None:
         self._wait(self._pace.limit, TELL_IN_ROUND)
@@ -333,17 +346,33 @@ class CoordinatorMachine(Machine):
         if self._pace.limit is not None:  # otherwise nobody is waited for
             super()._tell_missing(seconds)
 
-    def _tell_place(self, who: int | None) -> None:
-        """Tell a member, or all, which round the session is in."""
-        if self.course.feedback:
-            self._messages.append(Send(who, self.course.feedback[-1]))
-        else:
+    def _tell_round(self, who: int | None) -> None:
+        """Tell a member, or all, which round the session is in.
+
+        Agents whose messages are not in the last feedback also get their place in it: they need it before
+        they draw again. The others may ask for it.
+        """
+        course = self.course
+        if not course.feedback:
             for body in self._pace.first:
                 self._say(who, body)
+            return
+        self._messages.append(Send(who, course.feedback[-1]))
+        outside = course.connected.difference(course.past[-1], course.silent)
+        for i in sorted(outside) if who is None else outside.intersection((who,)):
+            self._tell_place(i)
+
+    def _tell_place(self, who: int) -> None:
+        """Send an agent its place in the last feedback; it is signed once."""
+        if who not in self._places:
+            body = self.course.state.place(self.round - 1, who)
+            self._places[who] = self.codec.seal(COORDINATOR, body, self._sign)
+        self._messages.append(Send(who, self._places[who]))
 
     # ---- hearing agents -----------------------------------------------------------------------------
 
     def _see(self, who: int) -> None:
+        self.course.connected.add(who)
         if self._sum.admits(who):
             self._pace.see(who)
 
@@ -404,14 +433,17 @@ class CoordinatorMachine(Machine):
         if self._hasty:
             self._hasty = False
             self._timers.set("deadline", self.session.deadlines.start)
-        if u == self.round:
-            self._remind(who)
-            return
         feedback = self.course.feedback
         if u + BATCH < self.round:  # first tell it the open round: it need not send messages on the way
             self._messages.append(Send(who, feedback[-1]))
         for frame in feedback[u : u + BATCH]:
             self._messages.append(Send(who, frame))
+        # One that has spoken in the last round needs no place, unless it asks.
+        spoken = isinstance(message.body, Report) and who in self.course.past[-1]
+        if 0 < self.round and u < self.session.exchanges and not spoken:
+            self._tell_place(who)
+        if u == self.round:
+            self._remind(who)
 
     def _remind(self, who: int) -> None:
         said = self._pace.reminder(who)
@@ -425,7 +457,7 @@ class CoordinatorMachine(Machine):
         if who in self.session.keeper_numbers:
             self._attend(who)
         elif (self.course.feedback or self._pace.first) and self._may_answer(who):
-            self._tell_place(who)
+            self._tell_round(who)
 
     def _left(self, who: int) -> None:
         self._pace.miss(who, gone=True)
@@ -581,11 +613,11 @@ class CoordinatorMachine(Machine):
     ) -> None:
         """Record the feedback, send it, and open the next round."""
         course, t = self.course, self.round
-        numbers, bits = self.codec.pack(y), self.codec.bitmap(used)
-        body = Feedback(t, numbers, bits, len(used), basis, course.before)
+        course.state.use(t, {i: course.reports[i].digest for i in used})
+        members, state = course.state.members, course.state.root
+        body = Feedback(t, self.codec.pack(y), len(used), members, state, basis, course.before)
         frame = self.codec.seal(COORDINATOR, body, self._sign)
         self._records.append(Closed(t, frame, used, reports, openings))
-        self._messages.append(Send(None, frame))
         without = set(range(self.session.n)).difference(used, self.course.silent)
         self._notices.append(RoundClosed(t, used, tuple(sorted(without))))
         self._notices.extend(self._pace.close(used, y))
@@ -593,6 +625,8 @@ class CoordinatorMachine(Machine):
         self._found = None
         self._timers.off("repeat")
         course.advance(frame)
+        self._places = {}
+        self._tell_round(None)
         if self.round < self.session.exchanges:
             self._open_round()
 

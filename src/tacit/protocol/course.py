@@ -13,6 +13,7 @@ from typing import final
 from tacit.protocol.codec import digest
 from tacit.protocol.machine import REMEMBERED
 from tacit.protocol.messages import NOTHING_HEARD, Message
+from tacit.protocol.places import LastUsed
 from tacit.protocol.records import Closed, Shut
 
 
@@ -35,10 +36,14 @@ class Course:
         The frames of all rounds so far; `before` is the digest of the last.
     closing : Message, optional
         What keepers were asked to open, while the round waits for them.
+    state : LastUsed
+        The last used report of each agent.
     """
 
+    state: LastUsed
     round: int = 0
     opened: bool = False
+    connected: set[int] = field(default_factory=set)
     present: set[int] = field(default_factory=set)
     silent: set[int] = field(default_factory=set)
     done: set[int] = field(default_factory=set)

@@ -10,12 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, final
 
-from tacit.errors import ParameterError
+from tacit.errors import ParameterError, StateError
 from tacit.mechanism.whole import Whole
 from tacit.protocol.codec import Codec, Sign, as_numbers
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.masks import mask, packed, total
-from tacit.protocol.messages import Masked, Report
+from tacit.protocol.messages import DIGEST_BYTES, Masked, Report
 from tacit.protocol.records import Keyed
 
 
@@ -40,8 +40,17 @@ class Cover(ABC):
 
     @property
     def ready(self) -> bool:
-        """Whether a message could be made now."""
+        """Whether a message could be made now, but for its draw."""
         return True
+
+    @property
+    def salted(self) -> bool:
+        """Whether the next message has its salt, if it needs one."""
+        return True
+
+    def take_salt(self, salt: bytes) -> None:  # noqa: ARG002
+        """Take the salt of the next message."""
+        raise ParameterError(f"session {self._session.name} has no keepers: its messages have no salt.")
 
     @property
     def holds_key(self) -> bool:
@@ -92,6 +101,18 @@ class KeeperMasks(Cover):
                 f"session {codec.session.name} has no keepers: its agents add their own noise."
             )
         super().__init__(codec, number, sign, keyring)
+        self._salt: bytes | None = None
+
+    @property
+    def salted(self) -> bool:
+        """Whether there is a salt that no message has."""
+        return self._salt is not None
+
+    def take_salt(self, salt: bytes) -> None:
+        """Take 32 random bytes for the next message."""
+        if len(salt) != DIGEST_BYTES:
+            raise StateError(f"the salt of a masked message must be {DIGEST_BYTES} random bytes.")
+        self._salt = salt
 
     @property
     def ready(self) -> bool:
@@ -118,14 +139,16 @@ class KeeperMasks(Cover):
     def sealed(self, u: int, exponent: int, x: Whole, heard: bytes) -> bytes:
         """X = x + Σ_j mask_j, for the keepers j.
 
-        It is made once per update, and `heard` is an input of the masks. So a rolled-back agent that is shown
-        another history does not use one mask for two numbers, which would reveal their difference. In a
-        series `heard` is a random salt, because messages do not depend on history there.
+        The salt is random and new, and is used once. So even an agent that was rolled back does not use one
+        mask for two numbers, which would reveal their difference.
         """
-        session = self._session
+        session, salt = self._session, self._salt
+        if salt is None:
+            raise StateError("a masked message needs a salt that no other message has.")
+        self._salt = None
         assert session.mask_bytes is not None
         keepers, width, length = session.keeper_numbers, session.mask_bytes, session.masked_bytes
-        masks = [mask(self._keyring.secret(j), u, heard, length) for j in keepers]
+        masks = [mask(self._keyring.secret(j), u, salt, length) for j in keepers]
         numbers = total([packed(as_numbers(x), width), *masks], width)
-        body = Masked(u, exponent, numbers, heard, self._keyring.named((self._number, *keepers)))
+        body = Masked(u, exponent, numbers, heard, self._keyring.named((self._number, *keepers)), salt)
         return self._codec.seal(self._number, body, self._sign)

@@ -80,8 +80,9 @@ class Left:
 class NoiseReady:
     """The noise of one update: a whole number, or one per component.
 
-    It counts message steps. Its scale must be `LatticeAgent.draw_scale(u)`. The machine says in `wants_noise`
-    for which update it needs one. A second draw for the same update is refused.
+    It counts message steps. Its scale must be `LatticeAgent.draw_scale(u)`. An agent with keepers adds no
+    noise of its own: it gets 32 random bytes, the salt of its masks. The machine says in `wants_noise` for
+    which update it needs one. A second draw for the same update is refused.
     """
 
     update: int

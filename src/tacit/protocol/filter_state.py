@@ -16,6 +16,7 @@ from tacit.errors import ParameterError, StateError
 from tacit.protocol.codec import Codec, digest
 from tacit.protocol.cover import Cover
 from tacit.protocol.exact_loss import exact
+from tacit.protocol.messages import NOTHING_HEARD
 from tacit.protocol.notices import Cost
 from tacit.protocol.private_state import Budget, PrivateState
 from tacit.protocol.records import Began, Moved, Record, Sampled, Silenced, Spoke, require_order
@@ -86,16 +87,16 @@ class FilterState(PrivateState):
         self._number = numbers[0] if numbers else None
         return Sampled(slot, self._filter.last) if numbers else None
 
-    def speak(self, heard: bytes) -> Spoke:
+    def speak(self, heard: bytes) -> Spoke:  # noqa: ARG002
         """Make the message of the slot that was read last, once.
 
-        `heard` is a salt: random and new, so even an agent that was rolled back never uses one mask twice.
+        It does not depend on anything that was heard.
         """
         slot, number = self._filter.slot - 1, self._number
         if number is None or slot in self.digests:
             raise StateError("one message is made for each slot, after its reading.")
         self._number = None
-        frame = self._cover.sealed(slot, self._exponent, number, heard)
+        frame = self._cover.sealed(slot, self._exponent, number, NOTHING_HEARD)
         # The loss is that of the whole series: it counts once, with the first message.
         loss = 0.0 if self.digests else self._loss
         self._keep(slot, frame, loss)

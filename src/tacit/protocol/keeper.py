@@ -26,6 +26,7 @@ from tacit.protocol.machine import TELL_FIRST, TELL_IN_ROUND, Machine
 from tacit.protocol.masks import mask, packed, total
 from tacit.protocol.messages import (
     COORDINATOR,
+    DIGEST_BYTES,
     Ask,
     Closing,
     Feedback,
@@ -276,7 +277,8 @@ class KeeperMachine(Machine):
         assert isinstance(body, Closing)
         u, width, length = self.update, session.mask_bytes, session.masked_bytes
         used = self.codec.members(body.used)
-        salted = zip(used, self._order.salts(body), strict=True)
+        salts = (body.salts[k : k + DIGEST_BYTES] for k in range(0, len(body.salts), DIGEST_BYTES))
+        salted = zip(used, salts, strict=True)
         parts = [mask(self.keyring.secret(i), u, salt, length) for i, salt in salted]
         numbers = total([*parts, packed(draw, width)], width)
         own = self.keyring.digest(self.number)

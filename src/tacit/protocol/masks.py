@@ -5,12 +5,12 @@ for one session and signed with its Ed25519 identity. From the secret both compu
 for every update. Without the secret a masked number cannot be told from a random one.
 
     k_ij  = HKDF-SHA256(X25519(i, j), salt = session id, info = domain, roles, names, identities, X25519 keys)
-    mask  = SHAKE-256(domain, k_ij, direction, u, heard), one number of w bytes after the other
+    mask  = SHAKE-256(domain, k_ij, direction, u, salt), one number of w bytes after the other
 
-Names and keys are in `info`, so that an agent that copies another's public key gets another mask. `heard` is
-in the mask, so that an agent that was rolled back and shown another history uses another mask: one mask for
-two messages would reveal their difference. All inputs of SHAKE-256 have fixed lengths, so different inputs
-are different bytes.
+Names and keys are in `info`, so that an agent that copies another's public key gets another mask. Every
+message has a random salt of 32 bytes, which is in all its masks. So an agent that was rolled back never uses
+one mask for two messages, which would reveal their difference. All inputs of SHAKE-256 have fixed lengths, so
+different inputs are different bytes.
 
 Nothing here draws randomness: the caller passes the private keys.
 """
@@ -106,12 +106,12 @@ def _prefixed(data: bytes) -> bytes:
     return len(data).to_bytes(2, "big") + data
 
 
-def mask(key: bytes, update: int, heard: bytes, length: int) -> bytes:
+def mask(key: bytes, update: int, salt: bytes, length: int) -> bytes:
     """Return `length` bytes that look random without the key.
 
     The inputs must differ for every message. Two messages with one mask reveal their difference.
     """
-    return hashlib.shake_256(_STREAM + key + UP + update.to_bytes(8, "big") + heard).digest(length)
+    return hashlib.shake_256(_STREAM + key + UP + update.to_bytes(8, "big") + salt).digest(length)
 
 
 # ---- whole numbers modulo 2^(8·width), big-endian, one after the other ---------------------------------

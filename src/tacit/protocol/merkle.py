@@ -51,6 +51,11 @@ def path_length(i: int, n: int) -> int:
     return hashes
 
 
+def longest_path(n: int) -> int:
+    """Return the most bytes that a path in a tree of n leaves can have."""
+    return HASH_BYTES * (n - 1).bit_length()
+
+
 def is_in_tree(root: bytes, data: bytes, i: int, n: int, path: bytes) -> bool:
     """Whether leaf i of the n leaves under this root has this data."""
     if not 0 <= i < n or len(path) != HASH_BYTES * path_length(i, n):

@@ -34,20 +34,22 @@ __all__ = [
     "Masked",
     "Message",
     "Opening",
+    "Place",
     "Present",
     "Reason",
+    "Receipt",
     "Refusal",
     "Report",
-    "SeriesClosing",
     "Stop",
 ]
 
-VERSION = 1
+VERSION = 2
 DIGEST_BYTES = 32
 NOTHING_HEARD = bytes(DIGEST_BYTES)
 """Stands for the feedback before round 0."""
 
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=2**31 - 1)]
+Last: TypeAlias = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
 Exponent: TypeAlias = Annotated[int, Meta(ge=-2048, le=2048)]
 Digest: TypeAlias = Annotated[bytes, Meta(min_length=DIGEST_BYTES, max_length=DIGEST_BYTES)]
 
@@ -65,7 +67,8 @@ class Kind(IntEnum):
     MASKED = 8
     CLOSING = 9
     OPENING = 10
-    SERIES_CLOSING = 11
+    PLACE = 11
+    RECEIPT = 12
 
 
 class Reason(IntEnum):
@@ -113,33 +116,62 @@ class Masked(Report, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Message u of an agent with keepers: round(θ/g_u) plus all masks.
 
     There is one mask for each keeper. `keys` is the digest of the digests of the keys used: the agent's own,
-    then each keeper's in order. In a series `heard` is 32 random bytes, the salt of the message's masks.
-    There a message does not depend on earlier feedback, so a digest of it could not give two messages of a
-    rolled-back agent different masks.
+    then each keeper's in order. `salt` is 32 random bytes that enter all its masks, so that even an agent
+    that was rolled back never uses one mask twice. In a series `heard` is `NOTHING_HEARD`: a message does not
+    depend on earlier feedback there.
     """
 
     keys: Digest
+    salt: Digest
 
 
 @final
 class Feedback(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The coordinator's y of one round, in state steps, and its basis.
 
-    `used` has a bit for each agent (agent i: bit i % 8 of byte i // 8), `count` of them are set;
-    `reports` is the digest of their reports' digests, in order. With keepers it is the digest of the
-    digests of the round's closing, which names the reports, and of every keeper's opening. `before` is the
-    digest of the last round's feedback: there is one history.
+    It is the mean of `count` messages; `members` agents were used so far, in this round or an earlier one.
+    `state` is the root over what was last used of each agent: see `places`. `basis` is the digest of the used
+    reports' digests, in the order of their senders. With keepers it is the digest of the digests of the
+    round's closing, which names the reports, and of every keeper's opening. `before` is the digest of the
+    last round's feedback: there is one history.
 
     In a series `numbers` is the opened sum of the slot, in grid steps and `Session.mask_bytes`. A slot that
-    is lost has a sum of 0 and nobody in `used`.
+    is lost has a sum of 0 and a count of 0.
     """
 
     round: Count
     numbers: bytes
-    used: bytes
     count: Count
-    reports: Digest
+    members: Count
+    state: Digest
+    basis: Digest
     before: Digest
+
+
+@final
+class Place(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What the feedback of a round says of one agent: its last used report.
+
+    `last` is the round in which a report of this agent was last used, and `digest` is that of the report; −1
+    and `NOTHING_HEARD` if none was. `path` leads from this leaf to the feedback's `state`. So it shows
+    whether this key has ever spoken, also from another ledger.
+    """
+
+    round: Count
+    last: Last
+    digest: Digest
+    path: bytes
+
+
+@final
+class Receipt(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The coordinator has recorded the report with this digest.
+
+    An agent that has it may leave. Its bytes are decided; no session has receipts yet, so all refuse them.
+    """
+
+    round: Count
+    report: Digest
 
 
 @final
@@ -184,11 +216,14 @@ class Key(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     public: Digest
 
 
+@final
 class Closing(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The coordinator asks keepers to open the sum of these agents' messages.
 
-    `used`, `count` and `reports` are as in feedback without keepers. `heard` is the field of that name in
-    those reports; it is in every mask. `keys` is the digest of the digests of those agents' keys, in order.
+    `used` has a bit for each agent (agent i: bit i % 8 of byte i // 8), and `count` of them are set.
+    `reports` is the digest of their reports' digests, in order. `heard` is the digest of the last feedback.
+    `keys` is the digest of the digests of those agents' keys, in order. `salts` has the salt of each of the
+    messages, 32 bytes each, in order: keepers never see the messages, and need the salts for their masks.
     """
 
     round: Count
@@ -197,16 +232,6 @@ class Closing(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     reports: Digest
     heard: Digest
     keys: Digest
-
-
-@final
-class SeriesClosing(Closing, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A closing of one slot of a series.
-
-    `heard` is the digest of the last feedback; it is in no mask. `salts` has the salt of each named agent's
-    message, 32 bytes each, in order.
-    """
-
     salts: bytes
 
 
@@ -225,7 +250,7 @@ class Opening(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 Body: TypeAlias = (
-    Present | Report | Feedback | Ask | Done | Stop | Key | Masked | Closing | SeriesClosing | Opening
+    Present | Report | Feedback | Ask | Done | Stop | Key | Masked | Closing | Opening | Place | Receipt
 )
 
 BODIES: dict[Kind, type[Body]] = {
@@ -239,7 +264,8 @@ BODIES: dict[Kind, type[Body]] = {
     Kind.MASKED: Masked,
     Kind.CLOSING: Closing,
     Kind.OPENING: Opening,
-    Kind.SERIES_CLOSING: SeriesClosing,
+    Kind.PLACE: Place,
+    Kind.RECEIPT: Receipt,
 }
 KINDS: dict[type[Body], Kind] = {body: kind for kind, body in BODIES.items()}
 
@@ -290,6 +316,7 @@ class Refusal(Enum):
     AHEAD = "for a round that cannot have begun, by what is known here"
     REPLAY = "heard before"
     EQUIVOCATION = "contradicts what the same sender signed before"
+    WRONG_PLACE = "its path does not lead to the state that the feedback has for this agent"
     OTHER_HISTORY = "continues a history that is not the one known here"
     OTHER_KEY = "made with another ephemeral key than the first one that is known here"
     TOO_OFTEN = "asked too often; asked again later it is answered"

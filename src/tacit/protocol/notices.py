@@ -30,7 +30,6 @@ _ENDS = {
     Reason.NONSENSE: ": a sum was impossible",
     Reason.KEEPER: ": a keeper has left, and nobody can take its place",
 }
-_HARDLY = 0.1  # an agent whose weight is below this part of its fair share is told so
 
 
 class Notice:
@@ -454,28 +453,13 @@ class Forgotten(Notice):
 
 @final
 @dataclass(frozen=True)
-class Weighed(Notice):
-    """All rounds are over: the weight of this agent's value in the result.
+class NotUsed(Notice):
+    """A message of this agent is not in the feedback of its round."""
 
-    `weight` is its weight in the last feedback; `share` is its weight in the target. They follow from public
-    facts: in how many rounds (`times`) its message was used, and in which.
-    """
+    round: int
 
-    weight: float
-    share: float
-    times: int
-    rounds: int
-
-    def sentence(self, session: Session) -> str | None:
-        if self.weight >= _HARDLY * self.share:
-            return None
-        return (
-            f"Your value hardly counts in the result: its weight is {near(self.weight)} instead of "
-            f"{near(self.share)}. Your messages were used in {self.times} of {counted(self.rounds, 'round')}."
-        )
-
-    def show(self, now: Standing, session: Session) -> None:
-        now.weight, now.share = self.weight, self.share
+    def sentence(self, session: Session) -> str:
+        return f"This agent's message of round {self.round} is not in the feedback: it came too late."
 
 
 @final
@@ -502,7 +486,7 @@ class Equivocated(Notice):
 @final
 @dataclass(frozen=True)
 class DisputeFound(Notice):
-    """Feedback names a message that this agent did not make; it stops."""
+    """Feedback has a message that this agent did not make; it stops."""
 
     round: int
 

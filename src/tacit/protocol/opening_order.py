@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from typing import final
 
 from tacit.protocol.effects import Tick
-from tacit.protocol.messages import DIGEST_BYTES, Closing, Refusal, SeriesClosing
+from tacit.protocol.messages import Refusal
 from tacit.protocol.series import Series
 from tacit.protocol.series_clock import SlotTime
 from tacit.protocol.session import Session
@@ -30,10 +30,6 @@ class OpeningOrder(ABC):
     @abstractmethod
     def is_last(self, t: int, update: int) -> bool:
         """Whether nothing is left to do after feedback of round `t`."""
-
-    @abstractmethod
-    def salts(self, body: Closing) -> list[bytes]:
-        """Return the last input of each agent's mask, after key and update."""
 
     @abstractmethod
     def recorded(self, closing: bytes) -> bytes:
@@ -71,10 +67,6 @@ class InTurn(OpeningOrder):
         """Whether everything was opened, and this was the last feedback."""
         return t + 1 == self._exchanges == update
 
-    def salts(self, body: Closing) -> list[bytes]:
-        """Return the feedback before, for each of them."""
-        return [body.heard] * body.count
-
     def recorded(self, closing: bytes) -> bytes:
         """Return all of it: it is evidence against a second closing."""
         return closing
@@ -97,11 +89,6 @@ class Rising(OpeningOrder):
     def is_last(self, t: int, update: int) -> bool:  # noqa: ARG002
         """Whether it is of the last slot, which may be lost."""
         return t + 1 == self._slots
-
-    def salts(self, body: Closing) -> list[bytes]:
-        """Return the salts that the closing brings."""
-        assert isinstance(body, SeriesClosing)
-        return [body.salts[k : k + DIGEST_BYTES] for k in range(0, len(body.salts), DIGEST_BYTES)]
 
     def recorded(self, closing: bytes) -> bytes:  # noqa: ARG002
         """Return nothing: the opening has its digest.

@@ -18,7 +18,7 @@ from tacit.protocol.codec import Codec
 from tacit.protocol.course import Course
 from tacit.protocol.effects import Tick
 from tacit.protocol.keyring import Keyring
-from tacit.protocol.messages import Ask, Body, Message, Refusal, Report
+from tacit.protocol.messages import Ask, Body, Feedback, Message, Refusal, Report
 from tacit.protocol.notices import MeanPublished, Notice, RoundOpened, Waiting
 from tacit.protocol.records import Closed
 from tacit.protocol.series import Series
@@ -281,7 +281,6 @@ class Slots(Pace):
         self._series = series
         self._clock = SlotTime(series)
         self._decoder = series.decoder(len(self._session.keepers))
-        self._members: set[int] = set()  # all whose messages were ever used
 
     # ---- what is due --------------------------------------------------------------------------------
 
@@ -331,16 +330,14 @@ class Slots(Pace):
 
     def close(self, used: tuple[int, ...], y: tuple[int, ...]) -> tuple[Notice, ...]:
         """Decode the sum of the slot."""
-        self._decode(used, y)
+        self._decoder.add(y[0], len(used), self._course.state.members)
         return (MeanPublished.of(self._decoder),)
 
     def replay(self, closed: Closed) -> None:
         """Decode a recorded sum."""
-        self._decode(closed.used, self._codec.own(closed.frame).numbers)
-
-    def _decode(self, used: tuple[int, ...], y: tuple[int, ...]) -> None:
-        self._members.update(used)
-        self._decoder.add(y[0], len(used), len(self._members))
+        feedback = self._codec.own(closed.frame)
+        assert isinstance(feedback.body, Feedback)
+        self._decoder.add(feedback.numbers[0], feedback.body.count, feedback.body.members)
 
     # ---- what is heard, and who is told -------------------------------------------------------------
 

@@ -277,7 +277,7 @@ class MixingState(PrivateState):
     @property
     def has_draw(self) -> bool:
         """Whether message `update` could be made now."""
-        return not self._draws_own(self.update) or self.update in self.draws
+        return self._cover.salted and (not self._draws_own(self.update) or self.update in self.draws)
 
     def _draws_own(self, u: int) -> bool:
         """Whether message u carries noise of its own."""
@@ -287,8 +287,10 @@ class MixingState(PrivateState):
         """Whether a draw for update u may be stored: only the first one may.
 
         Otherwise a driver that asks twice could pick one of two draws, and the noise would be biased. The
-        draw of a message that was made is used up, even after a restart.
+        draw of a message that was made is used up, even after a restart. With keepers the draw is a salt.
         """
+        if not self._cover.draws:
+            return u == self.update and self.said is None and not self.silent and not self._cover.salted
         near = self.update <= u < self.update + DRAWS_AHEAD and not self.silent
         taken = u in self.draws or (u == self.update and self.said is not None)
         return near and not taken and self._draws_own(u)

@@ -6,7 +6,7 @@ The current position of a machine is what its records, read in order, say; `resu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, final
 
 import msgspec
@@ -134,6 +134,10 @@ class Shut(_Record, frozen=True, tag="shut"):
     used: tuple[int, ...]
     reports: tuple[bytes, ...]
 
+    def each(self) -> Iterator[tuple[int, bytes]]:
+        """Return the agents used, each with its report."""
+        return zip(self.used, self.reports, strict=True)
+
 
 @final
 class Unopened(_Record, frozen=True, tag="unopened"):
@@ -164,6 +168,10 @@ class Closed(_Record, frozen=True, tag="closed"):
     reports: tuple[bytes, ...]
     openings: tuple[bytes, ...] = ()
 
+    def each(self) -> Iterator[tuple[int, bytes]]:
+        """Return the agents used, each with its report; not with keepers."""
+        return zip(self.used, self.reports, strict=True)
+
 
 @final
 class Evidence(_Record, frozen=True, tag="evidence"):
@@ -173,8 +181,8 @@ class Evidence(_Record, frozen=True, tag="evidence"):
     was given for the round before. `first` is empty where the frame is in an earlier record;
     `first_digest` says which.
 
-    If `first_digest` is the digest of `second`, there is one frame only: feedback that names a message of
-    this agent that the agent did not make. It contradicts this ledger.
+    If `second` is a place, it contradicts this ledger: in the feedback `first` it has a message of this agent
+    that the agent did not make.
     """
 
     sender: int

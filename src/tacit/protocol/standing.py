@@ -84,8 +84,6 @@ class Standing(msgspec.Struct, kw_only=True):
         How many rounds the others are ahead.
     loss : Loss or None
         Of an agent.
-    weight, share : float or None
-        Of an agent, at the end: the weight of its value in the last feedback, and in the target.
     feedback : list of float or None
         The last feedback, its first components, clamped to the session's range. Public.
     radius : float or None
@@ -118,8 +116,6 @@ class Standing(msgspec.Struct, kw_only=True):
     behind: int | None = None
     lost_history: bool = False
     loss: Loss | None = None
-    weight: float | None = None
-    share: float | None = None
     feedback: list[float] | None = None
     radius: float | None = None
     deviation: float | None = None

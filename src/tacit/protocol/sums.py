@@ -8,13 +8,13 @@ is published, because its decoder needs sums.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Protocol, final
+from typing import Protocol, final
 
 from tacit.protocol.codec import Codec, as_numbers, combined
 from tacit.protocol.course import Course
 from tacit.protocol.keyring import Keyring
 from tacit.protocol.masked_sum import is_nonsense, opened_mean, opened_sum
-from tacit.protocol.messages import Closing, Masked, Message, SeriesClosing
+from tacit.protocol.messages import Closing, Masked, Message
 
 
 class RoundSum(Protocol):
@@ -101,21 +101,22 @@ class _Masked(ABC):
         members = (report.sender, *self._session.keeper_numbers)
         return self._keyring.knows(members) and self._keyring.named(members) == report.body.keys
 
-    @abstractmethod
     def closing(self, course: Course) -> Closing:
-        """Return what keepers are asked to open."""
+        """Return who is added up, with the salts of their masks.
 
-    def _named(self, course: Course) -> dict[str, Any]:
-        """Return the fields of a closing: who is added up."""
+        Keepers never see the messages, so the closing brings the salts.
+        """
         used, reports = tuple(course.reports), course.reports.values()
-        return {
-            "round": course.round,
-            "used": self._codec.bitmap(used),
-            "count": len(used),
-            "reports": combined(report.digest for report in reports),
-            "heard": course.before,
-            "keys": self._keyring.named(used),
-        }
+        bodies = [report.body for report in reports]
+        return Closing(
+            round=course.round,
+            used=self._codec.bitmap(used),
+            count=len(used),
+            reports=combined(report.digest for report in reports),
+            heard=course.before,
+            keys=self._keyring.named(used),
+            salts=b"".join(body.salt for body in bodies if isinstance(body, Masked)),
+        )
 
     def result(self, course: Course) -> tuple[int, ...] | None:
         """Return what the opened sum says; None if it is nonsense."""
@@ -146,10 +147,6 @@ class _Masked(ABC):
 class MaskedMean(_Masked):
     """The mean of masked messages, for sessions with keepers."""
 
-    def closing(self, course: Course) -> Closing:
-        """Return who is added up."""
-        return Closing(**self._named(course))
-
     def _told(self, course: Course, found: tuple[int, ...]) -> tuple[int, ...]:
         return opened_mean(self._session, course.round, found, len(course.reports))
 
@@ -157,15 +154,6 @@ class MaskedMean(_Masked):
 @final
 class SlotSum(_Masked):
     """The sum of masked messages, for a slot of a series."""
-
-    def closing(self, course: Course) -> SeriesClosing:
-        """Return who is added up, with the salts of their masks.
-
-        Keepers never see the messages, so the closing brings the salts.
-        """
-        bodies = [report.body for report in course.reports.values()]
-        salts = b"".join(body.heard for body in bodies if isinstance(body, Masked))
-        return SeriesClosing(**self._named(course), salts=salts)
 
     def _told(self, _course: Course, found: tuple[int, ...]) -> tuple[int, ...]:
         return found

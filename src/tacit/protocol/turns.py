@@ -4,7 +4,9 @@
 disconnected requests the feedback that it missed, and catches up without sending.
 
 `SlotTurns`: the clock of a series says when a reading is due, and the message follows the reading. Feedback
-is only heard: nothing that an agent of a series sends depends on it, except requests to repeat it.
+is only heard: no number that an agent of a series sends depends on it.
+
+Either way an agent that did not speak in the last round, or slot, waits for its place (`places`).
 """
 
 from __future__ import annotations
@@ -16,16 +18,24 @@ from typing import ClassVar, TypeAlias, final
 from tacit.protocol.cover import Cover
 from tacit.protocol.effects import Tick
 from tacit.protocol.filter_state import FilterState
-from tacit.protocol.influence import Influence
 from tacit.protocol.machine import BATCH
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Body, Message, Present, Reason, Stop
-from tacit.protocol.notices import Behind, MeanPublished, Notice, Updated, Waiting, Weighed
+from tacit.protocol.messages import (
+    COORDINATOR,
+    NOTHING_HEARD,
+    Ask,
+    Body,
+    Message,
+    Present,
+    Reason,
+    Stop,
+)
+from tacit.protocol.notices import Behind, MeanPublished, Notice, Updated, Waiting
+from tacit.protocol.places import OwnPlace
 from tacit.protocol.private_state import PrivateState
 from tacit.protocol.series_clock import SlotTime
 from tacit.protocol.session import Session
 from tacit.protocol.tables import AgentPhase as P
 from tacit.protocol.tables import On, Phase
-from tacit.theory.targets import weights
 
 Said: TypeAlias = bytes | Body
 """What is sent to the coordinator: recorded bytes, or something to sign."""
@@ -44,22 +54,32 @@ class FeedbackChain:
         Feedback of the next round and later ones; not applied yet.
     newest : bytes or None
         The frame of the feedback that was applied last.
-    claim : Message or None
-        The newest feedback that names a message that was not made here.
+    members : int
+        How many agents had been used by then.
+    place : OwnPlace
+        Whether the newest feedback shows that this key has spoken elsewhere.
     disputed : int or None
-        The round whose feedback names such a message, once the agent has stopped because of it.
+        The round whose feedback shows it, once the agent has stopped because of it.
     """
 
+    place: OwnPlace
     applied: list[bytes] = field(default_factory=list)
     kept: dict[int, Message] = field(default_factory=dict)
     newest: bytes | None = None
-    claim: Message | None = None
+    members: int = 0
     disputed: int | None = None
 
     @property
     def heard(self) -> bytes:
         """The digest that commits to all feedback so far."""
         return self.applied[-1] if self.applied else NOTHING_HEARD
+
+    def continues(self, before: bytes, count: int, members: int) -> bool:
+        """Whether feedback follows what was applied last.
+
+        Who was used once stays a member, and only those who are used now can be new ones.
+        """
+        return before == self.heard and 0 <= members - self.members <= count
 
     def known(self, t: int) -> tuple[bytes | None, bytes]:
         """Return the digest of the feedback of a round, and its frame if kept."""
@@ -127,16 +147,12 @@ class Turns(ABC):
         """
 
     @abstractmethod
-    def hear(self, used: bytes, count: int) -> None:
-        """Note whose messages are in the feedback that was just applied."""
+    def hear(self, count: int, members: int) -> None:
+        """Note how many messages are in the feedback that was just applied."""
 
     @abstractmethod
     def updated(self, t: int) -> Notice:
         """Return what to tell of update t, which was just made."""
-
-    def farewell(self) -> tuple[Notice, ...]:
-        """Return what to tell at the end."""
-        return ()
 
     # ---- what is said -------------------------------------------------------------------------------
 
@@ -187,7 +203,6 @@ class RoundTurns(Turns):
     ) -> None:
         super().__init__(session, number, private, chain, cover)
         self._open = -1  # the newest round known to be open
-        self._influence = Influence.of(session, number)
         self._count = 0  # how many messages the last feedback has
 
     # ---- what is due --------------------------------------------------------------------------------
@@ -204,8 +219,10 @@ class RoundTurns(Turns):
         if self._open == private.update or (private.lacks_shadow and self._open > private.update):
             if not private.affords_next:
                 return On.CAPPED
-            # It waits for all keys: the coordinator answers its own key with theirs.
-            return On.TURN if self._cover.ready else None
+            # It waits for all keys: the coordinator answers its own key with theirs. And it waits until it is
+            # known that this key has not spoken elsewhere: it would draw twice.
+            vouched = self._chain.place.vouches(self._open, private.digests)
+            return On.TURN if vouched and self._cover.ready else None
         return None
 
     def is_left(self) -> bool:
@@ -251,19 +268,13 @@ class RoundTurns(Turns):
         self._asked = u
         return (Ask(u),)
 
-    def hear(self, used: bytes, count: int) -> None:
-        """Follow how much the own value weighs in the feedback."""
-        self._influence.hear(used, count)
+    def hear(self, count: int, members: int) -> None:  # noqa: ARG002
+        """Note how many messages the feedback has."""
         self._count = count
 
     def updated(self, t: int) -> Notice:
         """Return how many messages the feedback has."""
         return Updated(t, self._count)
-
-    def farewell(self) -> tuple[Notice, ...]:
-        """Return how much the own value weighs in the last feedback."""
-        found, share = self._influence, float(weights(self._session.mechanism)[self._number])
-        return (Weighed(found.weight, share, found.used, self._session.rounds),)
 
     # ---- what is said -------------------------------------------------------------------------------
 
@@ -308,7 +319,6 @@ class SlotTurns(Turns):
         self._series, self._filter = session.series, private
         self._clock = SlotTime(session.series)
         self._decoder = session.series.decoder(len(session.keepers))
-        self._members = 0  # who was ever used, as bits
         self._newest = -1  # the newest slot whose feedback was seen
 
     @property
@@ -332,7 +342,16 @@ class SlotTurns(Turns):
     def reading(self) -> int | None:
         """Return the current slot, if it was not read yet."""
         wanted = self._filter.next_slot <= self._slot < self._series.slots and self._cover.holds_key
-        return self._slot if wanted else None
+        # Without all keys nothing can be said in this slot, so it is read without a place.
+        return self._slot if wanted and (self._vouched or not self._cover.ready) else None
+
+    @property
+    def _vouched(self) -> bool:
+        """Whether it is known that this key has not spoken elsewhere.
+
+        An agent that speaks in every slot needs nothing for that. One that missed a slot waits for its place.
+        """
+        return self._chain.place.vouches(max(self._slot, 0), self._private.digests)
 
     # ---- what is heard ------------------------------------------------------------------------------
 
@@ -362,15 +381,14 @@ class SlotTurns(Turns):
         self._asked = following
         return (Ask(following),)
 
-    def hear(self, used: bytes, count: int) -> None:
+    def hear(self, count: int, members: int) -> None:
         """Take the sum of the slot.
 
         No mean is computed here: after a restart a year of slots must load quickly.
         """
         assert self._private.feedback is not None
         self._newest = max(self._newest, self._private.update - 1)
-        self._members |= int.from_bytes(used, "little")
-        self._decoder.add(self._private.feedback[0], count, self._members.bit_count())
+        self._decoder.add(self._private.feedback[0], count, members)
 
     def updated(self, t: int) -> Notice:  # noqa: ARG002
         """Return the mean of the slot."""
@@ -398,7 +416,7 @@ class SlotTurns(Turns):
         lacking = self._cover.holds_key and not self._cover.ready
         behind = self._private.update <= max(self._newest, self._slot - 2)
         over = self._slot >= self._series.slots
-        return self.position() if lacking or behind or over or self._current else ()
+        return self.position() if lacking or behind or over or self._current or not self._vouched else ()
 
     @property
     def _current(self) -> tuple[bytes, ...]:

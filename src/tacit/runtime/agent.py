@@ -254,13 +254,15 @@ class Agent(Participant):
         self._require_undisputed()  # the takers have the evidence by now
         if self.session.series is not None:
             return {"readings": self._reader.read}
-        return {"noise": None if self.session.keepers else noise_ahead(self.session, self.number)}
+        if self.session.keepers:  # they draw the noise
+            return {"salted": True}
+        return {"noise": noise_ahead(self.session, self.number)}
 
     def _require_undisputed(self) -> None:
         """Raise if signed feedback has a message that this agent did not send."""
         if (t := getattr(self.machine, "disputed", None)) is not None:
             raise Disputed(
-                f"the coordinator's feedback of round {t} names a message of {self.name} that is not in its "
+                f"the coordinator's feedback of round {t} has a message of {self.name} that is not in its "
                 "ledger. The coordinator may lie. Or another process uses the same key, or an old ledger was "
                 "put back: then noise drawn again would reveal the value. So nothing more is sent in this "
                 "session. The signed feedback is kept as evidence in the ledger and the transcript: ask the "

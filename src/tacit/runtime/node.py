@@ -99,6 +99,8 @@ class Node:
         Called with records once they are saved.
     noise : DrawnAhead, optional
         For machines that need draws; these have `wants_noise` and `update`.
+    salted : bool
+        Whether the machine's draws are salts of masks: 32 random bytes, drawn when they are needed.
     watch : callable, optional
         Called with each notice, after its records are saved and its messages are sent.
     readings : callable, optional
@@ -118,6 +120,7 @@ class Node:
         *,
         takers: Sequence[Taker] = (),
         noise: DrawnAhead | None = None,
+        salted: bool = False,
         readings: Readings | None = None,
         clock: Clock | None = None,
         watch: Callable[[Notice], None] = lambda _: None,
@@ -128,6 +131,7 @@ class Node:
         self._id, self.machine, self._transport = session_id, machine, transport
         self.ledger, self._takers = ledger, tuple(takers)
         self._noise, self._clock, self._watch = noise, clock or SystemClock(), watch
+        self._salted = salted
         self._readings = readings
         self._reading: asyncio.Future[None] | None = None
         self._linger, self._pace = linger, pace
@@ -225,6 +229,9 @@ class Node:
                 if u is None or not noise.ready(u):
                     break
                 steps.append(machine.handle(NoiseReady(u, noise.take(u))))
+            if self._salted and (u := machine.wants_noise) is not None:  # type: ignore[attr-defined]
+                # Not drawn ahead: a salt in the image of a machine would be used twice.
+                steps.append(machine.handle(NoiseReady(u, secrets.token_bytes(DIGEST_BYTES))))
         # One call adds all: the thread that saves may read this list now.
         self._steps.extend(steps)
         return any(step.records for step in steps)

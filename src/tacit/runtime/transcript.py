@@ -6,7 +6,7 @@ fields::
 
     {"tacit_transcript": 2, "topology": "server", …, "by": "coordinator", "id": "5f…", "session": "3A…"}
     {"round": 0, "agent": 0, "update": 0, "x": 913, "exponent": -37, "frame": "lQ…"}      a report
-    {"round": 0, "y": -118, "unused": [2], "frame": "lQ…"}      feedback, and whose messages are not in it
+    {"round": 0, "y": -118, "count": 2, "members": 2, "frame": "lQ…"}    feedback, the mean of 2 messages
     {"round": 0, "agent": 2, "y": 77, "used": [1, 2, 3]}        a peer's mean; its next report commits to it
     {"note": "evidence", "frame": "lQ…"}            contradicts another frame of the same sender
     {"note": "stop", "frame": "lQ…"}                the coordinator ended the session here
@@ -20,9 +20,8 @@ With keepers reports are masked, so their numbers are not written out, and a rou
     {"round": 0, "keeper": 5, "frame": "lQ…"}                                             a keeper's opening
     {"note": "said", "frame": "lQ…"}          in a keeper's own file: a closing that it heard, or its opening
 
-In a series a round is a slot. Its feedback is the sum in grid steps, with the agents that it is made of::
-
-    {"round": 7, "y": 5123, "used": [0, 2], "frame": "lQ…"}              a slot that is lost has nobody in it
+In a series a round is a slot. Its feedback is the sum in grid steps. A slot that is lost has a count of 0.
+The reports that feedback is made of are in the coordinator's transcript: an agent's own has only its own.
 
 The readable fields repeat the frames, so that people and `tacit audit` can read the file
 (`tacit.history.file`). `tacit verify` uses only the frames. A round's reports come before its feedback.
@@ -119,16 +118,13 @@ def own_frame(codec: Codec, frame: bytes) -> Message:
     return Message(sender, said, numbers, digest(frame), frame)
 
 
-def line_of(session: Session, message: Message) -> Content:
+def line_of(message: Message) -> Content:
     """Return the line of a message: its content in words, and its frame."""
     numbers = message.numbers[0] if len(message.numbers) == 1 else list(message.numbers)
     said: Content
     match message.body:
         case Masked(update=u, exponent=exponent):
             said = {"round": u, "agent": message.sender, "update": u, "exponent": exponent}
-        case Feedback(round=t, used=bits) if session.series is not None:
-            named = [i for i in range(session.n) if bits[i // 8] >> i % 8 & 1]
-            said = {"round": t, "y": numbers, "used": named}
         case Closing(round=t, used=used):
             said = {"round": t, "closing": [i for i in range(8 * len(used)) if used[i // 8] >> i % 8 & 1]}
         case Opening(round=t):
@@ -137,9 +133,8 @@ def line_of(session: Session, message: Message) -> Content:
             said = {"note": "key"}
         case Report(update=u, exponent=exponent):
             said = {"round": u, "agent": message.sender, "update": u, "x": numbers, "exponent": exponent}
-        case Feedback(round=t, used=bits):
-            unused = [i for i in range(session.n) if not bits[i // 8] >> i % 8 & 1]
-            said = {"round": t, "y": numbers, "unused": unused}
+        case Feedback(round=t, count=count, members=members):
+            said = {"round": t, "y": numbers, "count": count, "members": members}
         case Stop():
             said = {"note": "stop"}
         case Done():
@@ -267,7 +262,7 @@ class TranscriptWriter:
     def _round(self, t: int, reports: Iterable[bytes], feedback: bytes) -> list[Content]:
         if t < self.rounds:
             return []
-        lines = [*self._reports(t, reports), line_of(self.session, self._read(feedback))]
+        lines = [*self._reports(t, reports), line_of(self._read(feedback))]
         self.rounds, self._open_round = t + 1, set()
         return lines
 
@@ -285,13 +280,13 @@ class TranscriptWriter:
         if t + 1 == self.session.rounds and self._sign is not None:
             # Ed25519 signatures are deterministic, so these are the same bytes that the machine sends.
             frame = self._codec.seal(self.by, Done(t + 1, self._heard), self._sign)
-            lines += self._note(line_of(self.session, self._read(frame)))
+            lines += self._note(line_of(self._read(frame)))
         return lines
 
     def _reports(self, t: int, frames: Iterable[bytes]) -> list[Content]:
         if t < self.rounds:
             return []
-        lines = [line_of(self.session, self._read(frame)) for frame in frames]
+        lines = [line_of(self._read(frame)) for frame in frames]
         lines = [line for line in lines if _sender(line) not in self._open_round]
         self._open_round.update(map(_sender, lines))
         return lines
@@ -303,7 +298,7 @@ class TranscriptWriter:
             case Unopened():
                 return self._reports(record.round, record.openings)
             case Keyed():
-                return self._note(line_of(self.session, self._read(record.frame)))
+                return self._note(line_of(self._read(record.frame)))
             case Disclosed():  # a keeper hears no feedback, so its file has no rounds
                 frames = [frame for frame in (record.closing, record.frame) if frame]
                 return [line for f in frames for line in self._note({"note": "said", "frame": encoded(f)})]
@@ -317,7 +312,7 @@ class TranscriptWriter:
         if record.reason is None or self.by != COORDINATOR or self._sign is None:
             return []
         frame = self._codec.seal(COORDINATOR, Stop(record.round, record.reason), self._sign)
-        return self._note(line_of(self.session, self._read(frame)))
+        return self._note(line_of(self._read(frame)))
 
     def _note(self, line: Content) -> list[Content]:
         if line["frame"] in self._noted:

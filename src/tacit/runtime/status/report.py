@@ -163,8 +163,6 @@ def _session_rows(one: Standing) -> list[Row]:
         rows.append(Row("noise in it", up(one.deviation), "standard deviation, for the agents used"))
     if one.absences:
         rows.append(Row("missing from it", one.absences))
-    if one.weight is not None and one.share is not None:
-        rows.append(Row("weight", f"{near(one.weight)}, fair would be {near(one.share)}", "of the own value"))
     return rows
 
 

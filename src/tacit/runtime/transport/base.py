@@ -117,8 +117,8 @@ class Transport(Protocol):
 def longest_frame(session: Session) -> int:
     """Return the length in bytes of the longest frame of a session."""
     numbers = max(session.number_bytes, session.mask_bytes or 0) * session.components
-    salts = 0 if session.series is None else session.n * DIGEST_BYTES  # in the closing of a slot
-    return numbers + session.n // 8 + salts + _ROOM
+    salts = session.n * (DIGEST_BYTES + 1) if session.keepers else 0  # a closing has a salt and a bit each
+    return max(numbers, salts) + _ROOM
 
 
 @final

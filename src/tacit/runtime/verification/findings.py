@@ -42,6 +42,7 @@ WRONG = {
     "wrong-closing": "a closing, an opening and the feedback of a round do not match",
     "wrong-keys": "messages were made with other ephemeral keys than those in the transcript",
     "wrong-mean": "a feedback is not the mean (in a series: the sum) of the messages it names",
+    "wrong-state": "a feedback commits to other uses of messages so far than those in the transcript",
     "below-quorum": "a mean was taken of fewer messages than the session's quorum",
     "broken-chain": "a feedback does not follow from the one of the round before",
     "other-history": "a report commits to other feedback than that in the transcript",

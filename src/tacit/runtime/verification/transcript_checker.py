@@ -30,11 +30,12 @@ from tacit.protocol.messages import (
     Message,
     Opening,
     Report,
-    SeriesClosing,
     Stop,
 )
 from tacit.protocol.notices import Refused
+from tacit.protocol.places import LastUsed
 from tacit.protocol.session import Session
+from tacit.report.numbers import counted
 from tacit.runtime.transcript import Reading, header, line_of, mean_line
 from tacit.runtime.verification.findings import GAPS, NOTES, WRONG, Finding, refusal_name
 
@@ -66,15 +67,18 @@ class Checker:
         self.digests: dict[Slot, bytes] = {}
         self.more: Counter[Slot] = Counter()  # further different messages for the same slot
         self.heard: dict[tuple[int, int], bytes] = {}  # what an agent's report u, or its end, commits to
-        self.used: dict[int, tuple[int, ...]] = {}  # with a server, by round
+        self.feedbacks: dict[int, Feedback] = {}  # with a server, by round
+        self.used: dict[int, dict[int, bytes]] = {}  # the used agents, and their reports' digests
         self.means: dict[tuple[int, int], tuple[int, ...]] = {}  # on a graph, by (round, agent)
         self.said: dict[tuple[int, int], tuple[tuple[int, ...], int]] = {}  # numbers and exponent, likewise
         self.answers: dict[tuple[int, int], tuple[int, ...]] = {}  # means; a coordinator's as that of agent 0
         self.feedback: Message | None = None  # the newest
         self.right: set[int] = set()  # rounds whose feedback is the mean of its reports
         self._recomputed: set[int] = set()  # rounds for which one file had all that their feedback needs
+        self._settled: set[int] = set()  # rounds that one file had all of
         self._open: dict[int, Message] = {}  # feedback whose reports were not all in its file
-        self._reports: dict[int, dict[int, Message]] = {}  # of the rounds in `_open`
+        self._reports: dict[int, dict[int, Message]] = {}  # of these rounds, from all files
+        self._gaps: dict[int, str] = {}  # with a server, rounds whose reports are not all there
         self._lacking: dict[tuple[int, int], set[int]] = {}  # whose reports a mean lacks, by round and agent
         self._keys_of: list[tuple[int, tuple[int, ...], list[Body], Closing, list[Opening]]] = []
         self._stops: list[int] = []
@@ -139,22 +143,43 @@ class Checker:
         """Take a feedback and the reports of its round that are in the same file."""
         body = message.body
         assert isinstance(body, Feedback)
-        t, used = body.round, self.codec.members(body.used)
-        self.used[t], self.answers[t, 0] = used, message.numbers
+        t = body.round
+        self.feedbacks[t], self.answers[t, 0] = body, message.numbers
         if self.feedback is None or self._round_of(self.feedback) <= t:
             self.feedback = message
-        if self.session.series is not None and not used:
+        if self.session.series is not None and not body.count:
             self._lost(body, file)
-        elif all(i in reports for i in self._needed(used)):
+        elif (used := self._named(body, reports)) is not None:
             self._recompute(message, used, reports, file)
-        elif t not in self._recomputed:
+        elif t not in self._settled:
             # An agent's file has only its own report. Another file may have the others: `finish` decides.
             self._open[t] = message
             self._reports.setdefault(t, {}).update(reports)
 
+    def _named(
+        self, body: Feedback, reports: Mapping[int, Message], *, alone: bool = True
+    ) -> tuple[int, ...] | None:
+        """Return the agents whose reports a feedback must be made of.
+
+        None if not all of them are there. With keepers the closing names them. Without, a file has the
+        reports that were used, unless it is an agent's own: that has one report, which may have come too
+        late. `alone` says that these reports are from one file.
+        """
+        if self.session.keepers:
+            closing = reports.get(COORDINATOR)
+            if closing is None or not isinstance(closing.body, Closing):
+                return None
+            used = self.codec.members(closing.body.used)
+            return used if all(i in reports for i in (*used, *self.session.keeper_numbers)) else None
+        used = tuple(sorted(reports))
+        fits = len(used) == body.count and body.basis == combined(reports[i].digest for i in used)
+        must_fit = len(used) >= max(body.count, 2) if alone else len(used) == body.count == self.session.n
+        return used if fits or must_fit else None
+
     def _lost(self, body: Feedback, file: _File) -> None:
         """Check the feedback of a lost slot: it commits to no messages."""
-        if body.reports == combined(()):
+        if body.basis == combined(()):
+            self.used[body.round] = {}
             self.right.add(body.round)
         else:
             self.found("wrong-reports", file, round=body.round)
@@ -171,7 +196,9 @@ class Checker:
         assert isinstance(body, Feedback)
         right = True
         basis, mean = self._computed(body, used, reports, file)
-        if basis != body.reports:
+        if basis == body.basis:
+            self.used[body.round] = {i: reports[i].digest for i in used}
+        else:
             right = False
             self.found("wrong-reports", file, round=body.round)
         if mean != message.numbers:
@@ -180,16 +207,9 @@ class Checker:
         if right:
             self.right.add(body.round)
         self._recomputed.add(body.round)
+        self._settled.add(body.round)
         self._open.pop(body.round, None)
         self._reports.pop(body.round, None)
-
-    def _needed(self, used: Iterable[int]) -> tuple[int, ...]:
-        """Return the senders of the messages that a feedback needs.
-
-        With keepers these include the coordinator's closing and the keepers' openings.
-        """
-        session = self.session
-        return (*used, COORDINATOR, *session.keeper_numbers) if session.keepers else tuple(used)
 
     def _computed(
         self, body: Feedback, used: tuple[int, ...], parts: Mapping[int, Message], file: _File | None
@@ -208,11 +228,10 @@ class Checker:
         asked = closing.body
         assert isinstance(asked, Closing)
         # Feedback, closing and openings must be about the same set of agents. Otherwise a coordinator could
-        # let keepers open the sum of a few agents, and publish feedback that names many.
-        right = asked.used == body.used and asked.heard == body.before
+        # let keepers open the sum of a few agents, and publish feedback that counts many.
+        right = asked.count == body.count and asked.heard == body.before
         right &= asked.reports == combined(parts[i].digest for i in used)
-        if isinstance(asked, SeriesClosing):
-            right &= asked.salts == b"".join(getattr(parts[i].body, "heard", b"") for i in used)
+        right &= asked.salts == b"".join(getattr(parts[i].body, "salt", b"") for i in used)
         answers = [opening.body for opening in openings if isinstance(opening.body, Opening)]
         right &= all(answer.closing == closing.digest for answer in answers)
         if not right:
@@ -307,12 +326,19 @@ class Checker:
             if feedback not in (None, heard):
                 self.found("other-history", round=u, sender=agent)
         for t, message in sorted(self._open.items()):
-            reports, used = self._reports[t], self.used[t]
-            absent = [i for i in self._needed(used) if i not in reports]
-            if absent:
-                self.lacks(t, COORDINATOR, absent)
+            reports = self._reports[t]
+            assert isinstance(message.body, Feedback)
+            used = self._named(message.body, reports, alone=False)
+            if used is None:
+                there = sum(0 <= i < self.session.n for i in reports)
+                self._gaps[t] = f"there are {there} of {message.body.count}"
             else:
                 self._recompute(message, used, reports, None)
+        if self._gaps:
+            first = min(self._gaps)
+            more = f", and {counted(len(self._gaps), 'round')} with too few" if len(self._gaps) > 1 else ""
+            self.found("missing-report", round=first, about=self._gaps[first] + more)
+        self._check_states()
         # Any one stop ends the session, so the earliest counts. Without a stop, missing rounds at the end are
         # a gap: a coordinator could have cut off rounds whose result it did not like.
         end = min(self._stops, default=self.rounds)
@@ -323,6 +349,18 @@ class Checker:
         if self.session.keepers:
             self._check_keys()
             self.found("masks-unproved")
+
+    def _check_states(self) -> None:
+        """Check who was used last, round by round, as far as all is known."""
+        last = LastUsed(self.session.n)
+        for t in range(self.rounds):
+            if t not in self.used or t not in self.feedbacks:
+                return  # missing, or wrong, which is told already
+            last.use(t, self.used[t])
+            body = self.feedbacks[t]
+            if (body.members, body.state) != (last.members, last.root):
+                self.found("wrong-state", round=t)
+                return  # what follows is built on it
 
     def _finish_graph(self, *, running: bool) -> None:
         said: list[dict[int, bytes]] = [{} for _ in range(self.session.n)]
@@ -387,7 +425,7 @@ class Checker:
         if session.series is not None:
             return  # it begins by the clock
         if session.topology == "server":
-            few = 0 in self.used and len(self.used[0]) < session.least_start
+            few = 0 in self.feedbacks and self.feedbacks[0].count < session.least_start
         else:
             few = any(
                 t == 0 and len(named) < min(session.least_start, len(session.neighbours(i)) + 1)
@@ -417,7 +455,7 @@ class Checker:
     @property
     def rounds(self) -> int:
         """How many rounds are over, by the messages in the transcripts."""
-        return max([*self.used, *(t for t, _ in self.means)], default=-1) + 1
+        return max([*self.feedbacks, *(t for t, _ in self.means)], default=-1) + 1
 
     def _names(self, agents: Iterable[int]) -> str:
         names = [self.session.member_name(i) for i in sorted(set(agents))]
@@ -474,7 +512,7 @@ class _File:
             self._note(content, message)
         elif not isinstance(message.body, Report | Feedback | Stop | Done | Key | Closing | Opening):
             found("wrong-sender", self, sender=message.sender)
-        elif not same(content, line_of(self.session, message)):
+        elif not same(content, line_of(message)):
             found("altered-line", self, round=slot.round, sender=message.sender)
         elif self.ended:
             found("after-the-end", self, round=slot.round)
@@ -554,10 +592,10 @@ class _File:
         elif body.before != self.before and self.before is not None:
             checker.found("broken-chain", self, round=t)
         checker.close(message, self.reports, self)
+        used = checker.used.get(t)
         agents = [i for i in self.reports if 0 <= i < self.session.n]
-        lost = self.session.series is not None and not checker.used[t]
         # An agent's own file has its report even if it came too late, so that is not worth a note.
-        if not lost and any(i not in checker.used[t] and i != self.by for i in agents):
+        if used and any(i not in used and i != self.by for i in agents):
             checker.found("unused-report", self, round=t)
         self.round, self.reports, self.before = t + 1, {}, message.digest
 

@@ -135,7 +135,8 @@ class Verdict(Shown):
     rounds : int
         How many rounds are over.
     used : tuple of tuples
-        With a server, whose messages each round used, by number; on a graph who used whose, as pairs.
+        With a server, whose messages each round used, by number; nobody where these transcripts do not have
+        all messages of the round. On a graph who used whose, as pairs.
     means : int
         How many means were recomputed and are correct to the last bit.
     losses : tuple of float, or None
@@ -304,14 +305,14 @@ def _series(checker: Checker) -> SeriesRun | None:
     series = checker.session.series
     if series is None:
         return None
-    decoder, everyone = series.decoder(len(checker.session.keepers)), set[int]()
-    found = list[MeanPublished]()
+    decoder, found = series.decoder(len(checker.session.keepers)), list[MeanPublished]()
     for t in range(checker.rounds):
-        if t not in checker.used:
+        if t not in checker.feedbacks:
             break  # nothing after a gap can be decoded
-        row = checker.used[t]
-        everyone.update(row)
-        decoder.add(checker.answers[t, 0][0], len(row), len(everyone))
+        body = checker.feedbacks[t]
+        if found and body.members < found[-1].members:
+            break  # a lie, which is found elsewhere
+        decoder.add(checker.answers[t, 0][0], body.count, body.members)
         found.append(MeanPublished.of(decoder))
     return SeriesRun(
         means=tuple(one.mean for one in found),
@@ -325,7 +326,7 @@ def _series(checker: Checker) -> SeriesRun | None:
 
 def _used(checker: Checker) -> tuple[tuple[Any, ...], ...]:
     if checker.session.topology == "server":
-        return tuple(checker.used.get(t, ()) for t in range(checker.rounds))
+        return tuple(tuple(checker.used.get(t, ())) for t in range(checker.rounds))
     rows: list[list[tuple[int, int]]] = [[] for _ in range(checker.rounds)]
     for (t, i), named in sorted(checker.means.items()):
         rows[t] += [(i, j) for j in named]
