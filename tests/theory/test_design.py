@@ -200,20 +200,16 @@ def test_parameters_have_few_digits_and_cost_no_more(agents, eps, sigma, rounds)
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "asked",
     [
         {"agents": 500, "epsilon": 0.15, "rounds": 1, "tolerance": 0.5},  # best at 0.78, between the ends
-        *(
-            pytest.param(asked, marks=pytest.mark.long)
-            for asked in (
-                {"agents": 1000, "epsilon": 5.0, "rounds": 1, "tolerance": 0.7},  # best above 0.99
-                {"agents": 500, "epsilon": 0.15, "rounds": 2, "tolerance": 0.5},
-                {"agents": 2, "epsilon": 1.0, "rounds": 1, "tolerance": 0.9},
-                {"agents": 5, "epsilon": 0.3, "rounds": 1, "tolerance": 0.9, "failure_probability": 0.3},
-                {"graph": Graph.from_name("complete:6"), "epsilon": 2.0, "rounds": 3, "tolerance": 0.3},
-            )
-        ),
+        {"agents": 1000, "epsilon": 5.0, "rounds": 1, "tolerance": 0.7},  # best above 0.99
+        {"agents": 500, "epsilon": 0.15, "rounds": 2, "tolerance": 0.5},
+        {"agents": 2, "epsilon": 1.0, "rounds": 1, "tolerance": 0.9},
+        {"agents": 5, "epsilon": 0.3, "rounds": 1, "tolerance": 0.9, "failure_probability": 0.3},
+        {"graph": Graph.from_name("complete:6"), "epsilon": 2.0, "rounds": 3, "tolerance": 0.3},
     ],
 )
 def test_no_mixing_of_a_grid_is_much_better_than_the_one_chosen(asked):

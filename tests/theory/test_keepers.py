@@ -305,6 +305,10 @@ def test_four_sides():
         failure_probability=None,
     )  # fmt: skip
     assert failure.promise.failure_probability == pytest.approx(0.05, rel=1e-4)
+
+
+@pytest.mark.long
+def test_so_many_rounds():
     short = design(agents=1000, radius=0.2, adjacency=10, keepers=2, rounds=10, tolerance=0.1)
     assert short.promise.radius <= 0.2
     assert short.promise.disagreement <= 0.1
