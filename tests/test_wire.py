@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import itertools
 import json
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,14 +14,15 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
-from tests.doubles import known_session
+from tests.attack.judges import second_verifier
+from tests.doubles import known_key, known_session
 
 from tacit.errors import TacitError
 from tacit.graph import Graph
 from tacit.protocol.canonical import decode_for_one
 from tacit.protocol.codec import Codec
 from tacit.protocol.merkle import is_in_tree, merkle_root
-from tacit.protocol.messages import Message
+from tacit.protocol.messages import COORDINATOR, Message, Place
 from tacit.protocol.session import Session
 from tacit.runtime.verification.verdict import verify
 
@@ -36,7 +38,8 @@ def load(path):
 
 @pytest.fixture(scope="module")
 def other():
-    return load(ROOT / "examples" / "verify_independently.py")
+    verifier = second_verifier()
+    return SimpleNamespace(**vars(sys.modules["wire_independently"]) | vars(verifier))
 
 
 @pytest.fixture(scope="module")
@@ -307,6 +310,23 @@ def test_receipts(other, vectors):
         assert not isinstance(Codec(Session.decode(session)).open(frame), Message)
         with pytest.raises(other.BAD):
             other.Frame(other.Session(session), frame)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [(1, 2, b"d" * 32, b""), (1, -2, bytes(32), b""), (1, -1, b"d" * 32, b""), (1, 0, bytes(32), b"")]
+    + [(1, -1, bytes(32), path) for path in (b"x", bytes(96))],
+)
+def test_places_that_cannot_be_are_refused(other, vectors, fields):
+    data = bytes.fromhex(vectors["sessions"]["server"]["bytes"])
+    codec, theirs, sign = Codec(Session.decode(data)), other.Session(data), known_key(COORDINATOR).sign
+    sealed = codec.seal(COORDINATOR, Place(1, -1, bytes(32), b""), sign)
+    assert isinstance(codec.open(sealed), Message)
+    assert other.Frame(theirs, sealed).kind == other.PLACE
+    wrong = codec.seal(COORDINATOR, Place(*fields), sign)
+    assert not isinstance(codec.open(wrong), Message)
+    with pytest.raises(other.BAD):
+        other.Frame(theirs, wrong)
 
 
 def test_scales(other, vectors):

@@ -252,7 +252,11 @@ CONSPIRACIES = {
     "few": ({"feedback": {"count": 1}}, {"bad-frame", "unfinished"}),
     "lost with a sum": ({"feedback": {"count": 0}}, {"bad-frame", "unfinished"}),
     "count": ({"feedback": {"count": 4}}, {"bad-frame", "unfinished"}),
-    "count of another closing": ({"feedback": {"count": 3, "members": 3}}, {"wrong-closing"}),
+    "count of another closing": (
+        {"feedback": {"count": 3, "members": 3}},
+        {"wrong-closing", "wrong-reports"},
+    ),
+    "too many members": ({"feedback": {"members": 4}}, {"bad-frame", "unfinished"}),
     "too large a sum": (
         {"feedback": {"numbers": lambda said: b"\x7f" + said[1:]}},
         {"bad-frame", "unfinished"},
@@ -273,6 +277,40 @@ def test_a_single_lie_of_a_conspiracy_is_found_by_name(kind, lie, other, games, 
     path = save(tmp_path / "lie.jsonl", file.lines)
     found = judged_by_other(other, [path], False)
     assert found["findings"] == names
+    assert found == judged([path], False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"), [("series", "bad-frame missing-report"), ("keepers", "other-history")]
+)
+def test_a_masked_message_that_heard_something_else_is_found(kind, names, other, games, tmp_path):
+    """In a series it commits to nothing, and must say so."""
+    file = File(games[kind], tmp_path)
+    conspire(file, masked={"heard": WRONG})
+    path = save(tmp_path / "lie.jsonl", file.lines)
+    found = judged_by_other(other, [path], False)
+    assert found["findings"] == set(names.split())
+    assert found == judged([path], False)
+
+
+@pytest.mark.parametrize(
+    ("lie", "names"),
+    [
+        ({"basis": WRONG}, "wrong-reports"),
+        ({"count": 3}, "wrong-reports"),
+        ({"state": WRONG}, "wrong-state"),
+        ({"basis": WRONG, "count": 3}, "missing-report"),
+    ],
+    ids=["basis", "count", "state", "basis of others"],
+)
+def test_what_plain_feedback_commits_to_is_checked(lie, names, other, played, tmp_path):
+    """With reports of all four agents there. Where only three count, they may be others than these."""
+    game = played(rounds=4)
+    file = File(game, tmp_path)
+    file.change(Feedback, 3, **lie)
+    path = save(tmp_path / "lie.jsonl", file.lines)
+    found = judged_by_other(other, [path], False)
+    assert found["findings"] == set(names.split())
     assert found == judged([path], False)
 
 

@@ -342,22 +342,26 @@ def test_a_wrong_mean_is_found_to_the_last_bit(game, tmp_path):
 
 
 def test_messages_left_out_of_a_mean_are_found(game, tmp_path):
-    """It counts three agents and shows their messages, but commits to four."""
+    """It counts three agents and shows their messages, but commits to four, which are not all there."""
     commits = game.codec.open(game.feedback[0]).body.basis
     messages = [game.codec.lifted(game.codec.open(game.reports[0][i])) for i in (0, 1, 2)]
     y = (int(game.session.lattice.mean(messages)),)
-    assert names(judged(tmp_path, game, [closed(game, 0, y=y, used=(0, 1, 2), quorum_of=commits)])) == {
-        "wrong-reports"
-    }
+    verdict = judged(tmp_path, game, [closed(game, 0, y=y, used=(0, 1, 2), quorum_of=commits)])
+    assert (verdict.word, names(verdict)) == ("unchecked", {"missing-report"})
 
 
-def test_reports_that_no_feedback_commits_to_are_found(game, tmp_path):
+def test_a_report_that_came_too_late_contradicts_nothing(game, tmp_path):
+    """Anyone who has it can add it to a file. What was used is known if one file has that and no more."""
+    messages = [game.codec.lifted(game.codec.open(game.reports[0][i])) for i in (0, 1, 2)]
+    y = (int(game.session.lattice.mean(messages)),)
     lines = lines_of(write(tmp_path / "t", game))
-    body = [closed(game, 0, used=(0, 1, 2))]
+    body = [closed(game, 0, y=y, used=(0, 1, 2))]
     short = lines_of(write(tmp_path / "s", game, body))
     mixed = [*short[:4], lines[4], *short[4:]]
     told = verify(save(tmp_path / "u", mixed), running=True)
-    assert "wrong-reports" in names(told)
+    assert (told.word, names(told)) == ("unchecked", {"missing-report"})
+    for paths in ([tmp_path / "u", tmp_path / "s"], [tmp_path / "s", tmp_path / "u"]):
+        assert verify(paths, running=True).sound
 
 
 def test_a_history_that_forks_is_found(game, tmp_path):

@@ -74,7 +74,6 @@ class Checker:
         self.answers: dict[tuple[int, int], tuple[int, ...]] = {}  # means; a coordinator's as that of agent 0
         self.feedback: Message | None = None  # the newest
         self.right: set[int] = set()  # rounds whose feedback is the mean of its reports
-        self._recomputed: set[int] = set()  # rounds for which one file had all that their feedback needs
         self._settled: set[int] = set()  # rounds that one file had all of
         self._open: dict[int, Message] = {}  # feedback whose reports were not all in its file
         self._reports: dict[int, dict[int, Message]] = {}  # of these rounds, from all files
@@ -156,14 +155,13 @@ class Checker:
             self._open[t] = message
             self._reports.setdefault(t, {}).update(reports)
 
-    def _named(
-        self, body: Feedback, reports: Mapping[int, Message], *, alone: bool = True
-    ) -> tuple[int, ...] | None:
-        """Return the agents whose reports a feedback must be made of.
+    def _named(self, body: Feedback, reports: Mapping[int, Message]) -> tuple[int, ...] | None:
+        """Return the agents whose reports a feedback is made of.
 
-        None if not all of them are there. With keepers the closing names them. Without, a file has the
-        reports that were used, unless it is an agent's own: that has one report, which may have come too
-        late. `alone` says that these reports are from one file.
+        None if not all of them are there. With keepers the closing names them. Without, these are all reports
+        of the round, if they have the digest that the feedback commits to. If they do not, that is no
+        contradiction: a report may have come too late, and is still in the file of the agent that sent it.
+        Only if all agents' reports are there, and all were used, no others can be meant.
         """
         if self.session.keepers:
             closing = reports.get(COORDINATOR)
@@ -172,9 +170,8 @@ class Checker:
             used = self.codec.members(closing.body.used)
             return used if all(i in reports for i in (*used, *self.session.keeper_numbers)) else None
         used = tuple(sorted(reports))
-        fits = len(used) == body.count and body.basis == combined(reports[i].digest for i in used)
-        must_fit = len(used) >= max(body.count, 2) if alone else len(used) == body.count == self.session.n
-        return used if fits or must_fit else None
+        fits = body.basis == combined(reports[i].digest for i in used)
+        return used if fits or len(used) == body.count == self.session.n else None
 
     def _lost(self, body: Feedback, file: _File) -> None:
         """Check the feedback of a lost slot: it commits to no messages."""
@@ -196,7 +193,7 @@ class Checker:
         assert isinstance(body, Feedback)
         right = True
         basis, mean = self._computed(body, used, reports, file)
-        if basis == body.basis:
+        if basis == body.basis and len(used) == body.count:
             self.used[body.round] = {i: reports[i].digest for i in used}
         else:
             right = False
@@ -206,7 +203,6 @@ class Checker:
             self.found("wrong-mean", file, round=body.round)
         if right:
             self.right.add(body.round)
-        self._recomputed.add(body.round)
         self._settled.add(body.round)
         self._open.pop(body.round, None)
         self._reports.pop(body.round, None)
@@ -328,7 +324,7 @@ class Checker:
         for t, message in sorted(self._open.items()):
             reports = self._reports[t]
             assert isinstance(message.body, Feedback)
-            used = self._named(message.body, reports, alone=False)
+            used = self._named(message.body, reports)
             if used is None:
                 there = sum(0 <= i < self.session.n for i in reports)
                 self._gaps[t] = f"there are {there} of {message.body.count}"
