@@ -111,7 +111,7 @@ def what_members_need(python, folder):
     imports = "import tacit.runtime.fleet.follower, tacit.runtime.fleet.hub, tacit.runtime.keeper"
     draw = "from tacit.noise.safe import SafeNoise; print(len(SafeNoise(threads=1).draw(100.0, 16)))"
     assert called(python, "-c", f"{imports}; {draw}", cwd=folder) == "16\n"
-    said = called(*tacit, "figure", "graph", code=2, cwd=folder)
+    said = called(*tacit, "figure", "radius", code=2, cwd=folder)
     assert said.count("\n") == 1
     assert "'.[plots]'" in said
 

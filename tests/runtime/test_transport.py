@@ -351,13 +351,18 @@ def test_without_files_the_listener_refuses_and_goes_on(keys, port):
                 used = len(os.listdir("/proc/self/fd"))
                 resource.setrlimit(resource.RLIMIT_NOFILE, (used + 4, hard))
                 held = []
-                with suppress(OSError):
-                    while True:
-                        held.append(socket.socket())
-                        held[-1].setblocking(False)
-                        with suppress(BlockingIOError):
-                            held[-1].connect(("127.0.0.1", port))
-                await until(lambda: len(refused) >= 3)  # the listener is called again and again
+
+                def pressed():
+                    """Take every file that is left, again and again: on a busy machine some come back."""
+                    with suppress(OSError):
+                        while True:
+                            held.append(socket.socket())
+                            held[-1].setblocking(False)
+                            with suppress(BlockingIOError):
+                                held[-1].connect(("127.0.0.1", port))
+                    return len(refused) >= 3
+
+                await until(pressed)
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             for one in held:
