@@ -199,6 +199,7 @@ DEFAULTS = {
     "keepers": [],
     "keepers.address": None,
     "mask_bytes": None,
+    "question": None,
     "quorum": {},
     "quorum.round": None,
     "quorum.start": None,

@@ -11,6 +11,7 @@ import pytest
 from tests.doubles.sessions import known_series, known_session
 
 from tacit.errors import CapExceeded, FileError, InputError
+from tacit.question import Sum
 from tacit.runtime.fleet.policy import Policy, read_policy, seconds
 from tacit.runtime.fleet.sources import (
     CallableSource,
@@ -247,6 +248,17 @@ def test_sessions_that_come_too_soon_are_refused(policy, path):
     with ledger_at(path, NOW - 59.0) as ledger:
         assert judged(policy, soon(), ledger).why == "pause"
         assert judged(policy, soon(), ledger, now=NOW + 1.0) is None
+
+
+def test_a_policy_for_means_refuses_other_questions(policy, path):
+    session = soon()
+    low, high = session.lattice.low, session.lattice.high
+    asked = soon(asked=Sum(low, high), adjacency=Sum(low, high).adjacency)
+    with Ledger(path) as ledger:
+        assert judged(policy, soon(adjacency=asked.adjacency), ledger) is None
+        found = judged(policy, asked, ledger)
+        assert found.why == "range"
+        assert "asks for a sum" in found.sentence
 
 
 def test_a_keeper_judges_its_own_place_alone(policy, path):

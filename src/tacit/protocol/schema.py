@@ -10,11 +10,12 @@ default. What is computed, such as a quorum, is None until it is known, and writ
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar, final, get_type_hints
 
 import msgspec
 from msgspec import structs
@@ -41,6 +42,7 @@ from tacit.protocol.fields import (
 )
 from tacit.protocol.roster import Member, OneOf
 from tacit.protocol.series import Series
+from tacit.question import Mean, Question, question_named
 
 if TYPE_CHECKING:
     from tacit.protocol.session import Session
@@ -166,6 +168,10 @@ _Mechanism = Annotated[
     about("`law`, `rounds` and the law's parameters: `mixing`, `noise`, `decay` or its own."),
 ]
 _Values = Annotated[Values, about("What a value is.")]
+_Question = Annotated[
+    dict[str, Any] | None,
+    about("What is asked: its `kind`, and all parameters of that kind.", otherwise="the mean of the values"),
+]
 _Grid = Annotated[NumberGrid, about("The grid of all numbers.")]
 
 
@@ -209,6 +215,7 @@ class ServerSession(AroundServer, frozen=True, kw_only=True):
     """A session with a coordinator."""
 
     mechanism: _Mechanism
+    asked: _Question = msgspec.field(name="question", default=None)
     values: _Values
     lattice: _Grid
 
@@ -235,6 +242,7 @@ class GraphSession(AnySession, frozen=True, kw_only=True):
         ),
     ] = None
     mechanism: _Mechanism
+    asked: _Question = msgspec.field(name="question", default=None)
     values: _Values
     lattice: _Grid
 
@@ -343,7 +351,8 @@ def read_tables(entries: Any, what: str, own_type: Callable[[type[Any], Any], An
         except LawError as error:
             raise misplaced(what, "mechanism.law", str(error)) from None
         found = converted(told.mechanism, table, what, own_type, "mechanism")
-        return structs.replace(told, mechanism=asdict(found))
+        asked = None if told.asked is None else _read_question(told.asked, what, own_type)
+        return structs.replace(told, mechanism=asdict(found), asked=asked)
     return told
 
 
@@ -375,6 +384,78 @@ def _law_table(law: str, rooted: bool) -> type[msgspec.Struct]:
     )
 
 
+class _QuestionKind(msgspec.Struct):
+    kind: str
+
+
+def _read_question(
+    entries: Any, what: str, own_type: Callable[[type[Any], Any], Any]
+) -> dict[str, Any] | None:
+    """Read the table of a question; None if it is the mean."""
+    kind = converted(entries, _QuestionKind, what, own_type, "question").kind
+    try:
+        table = _question_table(kind)
+    except ParameterError as error:
+        raise misplaced(what, "question.kind", str(error)) from None
+    found = asdict(converted(entries, table, what, own_type, "question"))
+    return None if kind == Mean.kind else found
+
+
+@lru_cache(maxsize=64)
+def _question_table(kind: str) -> type[msgspec.Struct]:
+    """Return the table of a question's parameters; a session has all of them.
+
+    Those of the mean are the session's `values`.
+    """
+    asked = question_named(kind)
+    types: dict[str, Any] = get_type_hints(asked)
+    own = [] if asked is Mean else dataclasses.fields(asked)  # type: ignore[arg-type]
+    fields: list[Any] = [("kind", str), *((each.name, _carried(types[each.name])) for each in own)]
+    return msgspec.defstruct(
+        "_QuestionTable", fields, bases=(FieldTable,), frozen=True, forbid_unknown_fields=True
+    )
+
+
+def _carried(declared_type: Any) -> Any:
+    """Return the type of a question's parameter in a session: finite numbers."""
+    several: Any = tuple[Real | str, ...]
+    types: dict[Any, Any] = {float: Real, int: int, str: str, tuple[float, ...]: tuple[Real, ...]}
+    return types.get(declared_type, several)
+
+
+def question_fields(asked: Question) -> dict[str, Any]:
+    """Return the table of a question, as session files have it."""
+    table = _question_table(asked.kind)
+    given = {name: _unsigned_zero(getattr(asked, name)) for name in table.__struct_fields__}
+    return asdict(msgspec.convert(given, table))
+
+
+def _unsigned_zero(value: Any) -> Any:
+    """Return numbers without a negative zero: it would hash differently."""
+    if isinstance(value, tuple):
+        return tuple(map(_unsigned_zero, value))
+    return value + 0.0 if isinstance(value, float) else value
+
+
+def question_of(table: Mapping[str, Any]) -> Question:
+    """Return the question that a table says; it refuses wrong parameters."""
+    return question_named(table["kind"])(**{word: table[word] for word in table if word != "kind"})
+
+
+def as_carried(asked: Question) -> Question:
+    """Return a question as everyone reads it from the session, or refuse it."""
+    try:
+        found = question_of(question_fields(asked))
+    except msgspec.ValidationError:
+        found = None
+    if found is None or found != asked:
+        raise ParameterError(
+            f"the parameters of a {asked.kind} in a session must be text, or finite numbers that a double "
+            "holds exactly."
+        )
+    return found
+
+
 def session_of(
     told: AnySession, roster: Sequence[Member], parameters: Mapping[str, Any] | None = None
 ) -> Session:
@@ -401,6 +482,7 @@ def session_of(
     assert isinstance(told, ServerSession | GraphSession)
     mechanism = told.mechanism | dict(parameters or {})
     further = [(word, mechanism.pop(word)) for word in named(mechanism["law"]).further()]
+    fields["asked"] = None if told.asked is None else question_of(told.asked)
     grid = Lattice(*(fields.pop(name) for name in ("low", "high", *NumberGrid.__struct_fields__)))
     return Session(**fields, **mechanism, further=tuple(further), lattice=grid)
 
@@ -447,6 +529,7 @@ def tables_of(session: Session, *, own: bool = False) -> AnySession:
         if own and session.edges is None:
             parameters |= dict.fromkeys(session.own_words)
         given |= {
+            "asked": None if session.asked is None else question_fields(session.asked),
             "mechanism": {"law": session.law, **parameters, "rounds": session.rounds},
             "low": float(lattice.low) + 0.0,  # no negative zero: it would hash differently
             "high": float(lattice.high) + 0.0,

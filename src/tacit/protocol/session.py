@@ -37,7 +37,7 @@ from tacit.protocol.roster import (
     require_name,
     roster_leaf,
 )
-from tacit.protocol.schema import Deadlines, PerMember
+from tacit.protocol.schema import Deadlines, PerMember, as_carried
 from tacit.protocol.series import SERIES_KIND, Series
 from tacit.question import Mean, Question
 from tacit.theory.privacy import require_adjacency
@@ -93,6 +93,9 @@ class Session:
         Two values of one agent that differ by at most this (L1 norm) must be hard to tell apart.
     components : int
         How many numbers a value has.
+    asked : Question, optional
+        What is asked; the mean of the values unless given. Range, components and adjacency must be those of
+        the question.
     quorum : int, optional
         The least number of messages with which a round may close; half the roster and one unless given. On a
         graph it counts the messages of an agent and its neighbours, and is 2 unless given; an agent with
@@ -125,6 +128,7 @@ class Session:
     lattice: Lattice
     adjacency: float = 1.0
     components: int = 1
+    asked: Question | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
     quorum: int | None = None
     start: int | None = None
@@ -220,7 +224,9 @@ class Session:
             if getattr(self, what) is not None:
                 self._set(what, _per_member(getattr(self, what), what, self.n))
         self._set("adjacency", require_adjacency(_number(self.adjacency, "adjacency")))
-        self.mechanism  # noqa: B018 - refuses parameters out of range
+        self._check_question()
+        # It refuses parameters out of range, and here a motion whose state is more than one number.
+        self.mechanism.motion.pull  # noqa: B018
         # Refused now, and not in the last round, when the loss of all others is spent.
         for agent in set(self._agents):
             agent.scale(self.rounds - 1)  # refuses a lattice too coarse for the last noise
@@ -230,11 +236,28 @@ class Session:
                 f"{self.number_bytes} bytes do not. Use fewer components or a coarser lattice."
             )
 
+    def _check_question(self) -> None:
+        low, high = self.lattice.low, self.lattice.high
+        if self.asked is None or self.asked == Mean(low, high, self.components):
+            self._set("asked", None)  # one encoding only
+            return
+        asked = as_carried(self.asked)
+        self._set("asked", asked)
+        # A smaller adjacency is meaningful for a mean only: it is about vectors, and records are not vectors.
+        must = (*asked.box, asked.components, asked.adjacency)
+        if (low, high, self.components, self.adjacency) != must:
+            raise ParameterError(
+                f"a session that asks for a {asked.kind} must have numbers from {must[0]:g} to {must[1]:g}, "
+                f"{must[2]} components and adjacency {must[3]!r}, got {low:g} to {high:g}, {self.components} "
+                f"components and adjacency {self.adjacency!r}."
+            )
+
     def _check_series(self, series: Series) -> None:
         for what, value in _of_series(series).items():
             if getattr(self, what) != value:
                 raise ParameterError(f"{what} of a series follows from it, and must be {value!r}.")
-        alone = (self.decay, self.weights, self.further) == (None, None, ()) and self.components == 1
+        others = (self.decay, self.weights, self.further, self.asked)
+        alone = others == (None, None, (), None) and self.components == 1
         if self.coordinator is None or not alone:
             raise ParameterError("a series has a coordinator, one number per reading, and no other law.")
         if not self.keepers:
@@ -535,8 +558,8 @@ class Session:
 
     @cached_property
     def question(self) -> Question:
-        """How a private value becomes numbers, and the mean an answer."""
-        return Mean(self.lattice.low, self.lattice.high, self.components)
+        """How a private record becomes numbers, and the mean vector an answer."""
+        return self.asked or Mean(self.lattice.low, self.lattice.high, self.components)
 
     @cached_property
     def diameter(self) -> float:

@@ -2,9 +2,10 @@
 
 Every question is a mean of vectors. `base` says what a question must define: encode, diameter, decode. One
 file per question: `mean`, `sum`, `count`, `histogram`, `quantile`, `variance`, `weighted_mean`, `group_by`,
-`several`, `own`. Sessions ask for a mean so far.
+`several`, `own`. Session files know some by name.
 """
 
+from tacit.errors import ParameterError
 from tacit.question.base import Answer, Encoded, MeanNoise, Part, Question
 from tacit.question.count import Count
 from tacit.question.group_by import GroupBy
@@ -33,4 +34,18 @@ __all__ = [
     "Sum",
     "Variance",
     "WeightedMean",
+    "question_named",
 ]
+
+_CARRIED: tuple[type[Question], ...] = (Mean, Sum, Count, Histogram, Quantile, Variance, WeightedMean)
+_KINDS = {asked.kind: asked for asked in _CARRIED}
+
+
+def question_named(kind: str) -> type[Question]:
+    """Return the question that session files know by this name.
+
+    Its fields are its parameters.
+    """
+    if kind not in _KINDS:
+        raise ParameterError(f"the question must be one of {', '.join(_KINDS)}, got {kind!r}.")
+    return _KINDS[kind]

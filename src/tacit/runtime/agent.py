@@ -340,9 +340,9 @@ class Agent(Participant):
         )
 
     def _shown(self, numbers: tuple[int, ...]) -> Any:
-        """Return public whole numbers as one number, or one per component."""
+        """Return the answer to the session's question; None if there is none."""
         session = self.session
         found = session.question.decode(
             [float(session.lattice.value(v)) for v in numbers], session.n
         ).estimates
-        return found[0] if len(found) == 1 else np.array(found)
+        return found[0] if len(found) == 1 else np.array(found) if found else None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
+import numpy as np
+
 from tacit.errors import MissingExtra, installing
 from tacit.report import Row, Shown, Summary, near, up
 from tacit.theory.advice import NOT_COVERED
@@ -27,7 +29,8 @@ class AgentResult(Shown):
     clamped : bool
         Whether the agent's value was outside the range and was clamped to it. Private.
     feedback : float, array or None
-        The last feedback, clamped to the range. Public: with a server all agents receive the same one.
+        The answer that the last feedback gives, clamped to the range. Public: with a server all agents
+        receive the same one.
     finished : bool
         Whether all rounds were completed.
     loss : float
@@ -72,8 +75,8 @@ class AgentResult(Shown):
         """Return the public part for people."""
         heard = "none"
         if self.feedback is not None:
-            k = self.session.components
-            heard = f"{self.feedback:.6g}" if k == 1 else f"{k:,} numbers"
+            one = np.ndim(self.feedback) == 0
+            heard = f"{self.feedback:.6g}" if one else f"{len(self.feedback):,} numbers"
         radius = self.radius
         if radius is None:
             promised = Row("radius", "not known", f"on a graph this needs an extra; {installing('theory')}")

@@ -204,6 +204,10 @@ class Policy:
                 f"{where} is about {_numbers(session.components, lattice.low, lattice.high)}, and the policy "
                 f"about {_numbers(self.components, self.low, self.high)}",
             )
+        if session.asked is not None:
+            return PolicyRefusal(
+                "range", f"{where} asks for a {session.asked.kind}, and the policy allows means only"
+            )
         if (refusal := self.judge_series(session)) is not None:
             return refusal
         try:
