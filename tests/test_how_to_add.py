@@ -1,21 +1,13 @@
 """CONTRIBUTING's "how to add": one of each is added and used. Laws are in tests/law/test_own_law.py."""
 
-import asyncio
-import json
-import os
-import shutil
-import subprocess
 import sys
-from collections import defaultdict
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
 
 import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.doubles import known_key, known_series, known_session, small_session
 
 import tacit.cli
 import tacit.plots
@@ -26,13 +18,6 @@ from tacit.comparison.method import Error, Guarantee, Method, Said
 from tacit.errors import ParameterError
 from tacit.graph.build import from_keys, pack
 from tacit.graph.families import FAMILIES, Family
-from tacit.runtime.agent import Agent
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.identity.keys import key_text
-from tacit.runtime.session.file import read_with_addresses, write_session
-from tacit.runtime.transport import schemes
-from tacit.runtime.transport.base import Inbox, Network
 
 
 def wheel(agents):
@@ -157,63 +142,6 @@ def test_an_attack_of_ones_own():
         examine(ClientServer(Fading(0.5, 5.0, 0.8), agents=3, keepers=2), attacks=own, **asked)
 
 
-class Pipes:
-    """A transport of 25 lines: everyone writes straight into the others' inboxes."""
-
-    ends = defaultdict(dict)  # noqa: RUF012
-
-    def __init__(self, session, who, _tls, **_more):
-        self.session, self.who, self.dropped = session, who, 0
-        self.near = session.neighbours(who)
-
-    @property
-    def network(self):
-        return Network(connected=tuple(one for one in self.near if one in self.ends[self.session.id]))
-
-    async def open(self, arrived):
-        self.inbox = Inbox(1 << 20, arrived=arrived)
-        self.ends[self.session.id][self.who] = self
-        for one in self.network.connected:
-            self.inbox.seen(one, True)
-            self.ends[self.session.id][one].inbox.seen(self.who, True)
-
-    def send(self, to, frame):
-        for one in self.near if to is None else (to,):
-            if (end := self.ends[self.session.id].get(one)) is not None:
-                end.inbox.put(frame, self.who)
-
-    def take(self):
-        return self.inbox.take()
-
-    async def close(self):
-        self.ends[self.session.id].pop(self.who, None)
-
-
-def test_a_transport(tmp_path, monkeypatch):
-    """A module with a class, and a row: then endpoints and session files with its scheme work."""
-    monkeypatch.setitem(schemes.SCHEMES, "pipe", (__name__, "Pipes"))
-    names = ["a0", "a1"]
-    keys = provision(tmp_path / "keys", ["coordinator", *names])
-    session, where = small_session(keys, names, rounds=3), "pipe://here:1"
-    write_session(session, tmp_path / "session.toml", addresses={"coordinator": where})
-    assert read_with_addresses(tmp_path / "session.toml")[1] == {"coordinator": where}
-
-    async def run():
-        def own(name):
-            return {"ledger": tmp_path / f"{name}.ledger", "identity": keys[name]}
-
-        members = [Coordinator(session, listen=where, **own("coordinator"))]
-        members += [Agent(session, 5.0, cap=100.0, connect=where, **own(name)) for name in names]
-
-        async def result(member):
-            async with member:
-                return await member.result()
-
-        return await asyncio.gather(*map(result, members))
-
-    assert all(result.finished for result in asyncio.run(run()))
-
-
 def test_a_verb_and_the_row_of_each_figure(monkeypatch):
     """A verb is a module of cli with `command` and a row in VERBS."""
     module = ModuleType("tacit.cli.hello")
@@ -229,110 +157,3 @@ def test_a_verb_and_the_row_of_each_figure(monkeypatch):
     assert "Say hello." in CliRunner().invoke(tacit.cli.main, ["--help"]).output
     for name in tacit.plots._FIGURES:
         assert callable(getattr(tacit.plots, f"draw_{name}"))
-
-
-# What CONTRIBUTING says about a field of a session: what is added where, and what follows.
-FIELD = {
-    "protocol/schema.py": [
-        (
-            "class AnySession(",
-            "class AskedFor(FieldTable, frozen=True):\n"
-            '    kind: Annotated[str, about("What is asked.")] = "mean"\n\n\n',
-        ),
-        (
-            "    deadlines: Annotated[Deadlines",
-            '    motion: Annotated[str, about("How", option="motion", verbs=("session", "hub"))] = "mixing"\n'
-            # The file says `question`; the session has an attribute of this name already, which follows.
-            '    asked: Annotated[AskedFor, about("What is asked.")] = msgspec.field('
-            'name="question", default_factory=AskedFor)\n'
-            '    scales: Annotated[tuple[Real, ...], about("Of each update.")] = ()\n',
-        ),
-    ],
-    "protocol/session.py": [
-        (
-            "    name: str\n",
-            '    motion: str = "mixing"\n    asked: AskedFor = field(default_factory=AskedFor)\n'
-            "    scales: tuple[float, ...] = ()\n",
-        ),
-        ("from tacit.protocol.series", "from tacit.protocol.schema import AskedFor\n"),
-    ],
-}
-USES_FIELD = """
-import json, sys
-from pathlib import Path
-import click, tacit
-from click.testing import CliRunner
-from tacit.cli import main
-from tacit.cli.reference import session_fields
-from tacit.protocol.session import Session
-from tacit.runtime.fleet.orders import SessionOrder, designed, instance
-from tacit.runtime.session.file import read_session, session_text
-
-assert Path(tacit.__file__).is_relative_to(Path.cwd()), tacit.__file__
-for name, data in json.loads(sys.argv[1]).items():
-    old = Session.decode(bytes.fromhex(data["bytes"]))
-    assert old.id.hex() == data["id"], name
-    assert (old.motion, old.asked.kind) == ("mixing", "mean")
-
-def run(*words):
-    done = CliRunner().invoke(main, [*words])
-    assert done.exit_code == 0, done.output
-    return done.output
-
-made = ["session", "new", "--roster", "keys", "--loss", "1", "--low", "0", "--high", "10", "--anyway"]
-run(*made, "--out", "plain.toml")
-run(*made, "--motion", "linear", "--out", "linear.toml")
-linear = read_session("linear.toml")
-assert linear.motion == "linear" and read_session("plain.toml").motion == "mixing"
-text = Path("linear.toml").read_text()
-assert 'motion = "linear"' in text and "[question]" in text
-text = text.replace('kind = "mean"', 'kind = "count"').replace("topology =", "scales = [2, 0.5]\\ntopology =")
-Path("asked.toml").write_text(text)
-asked = read_session("asked.toml")
-assert asked.scales == (2.0, 0.5) and "scales = [2.0, 0.5]" in session_text(asked)
-assert asked.own_words == ()
-assert asked.asked.kind == "count" and asked.id != linear.id
-assert Session.decode(asked.encode()) == asked
-assert b"question" in asked.canonical
-assert b"question" not in linear.canonical and b"motion" in linear.canonical
-run("session", "check", "asked.toml")
-assert "--motion" in run("hub", "run", "--help") and "| `question.kind` | all |" in session_fields()
-order = SessionOrder({"loss": 1.0, "low": 0.0, "high": 10.0}, settings={"motion": "linear"})
-hub = designed(order, linear.roster, (), linear.coordinator)
-assert instance(order, hub, "one", linear.roster, (), now=0.0).motion == "linear"
-"""
-
-
-def test_a_field_of_a_session(tmp_path):
-    """At most three files; file, bytes, options and reference page follow, and no id changes."""
-    source = Path(tacit.__file__).parent
-    shutil.copytree(source, tmp_path / "tacit", ignore=shutil.ignore_patterns("__pycache__"))
-    for name, additions in FIELD.items():
-        path = tmp_path / "tacit" / name
-        text = path.read_text()
-        for before, added in additions:
-            assert before in text
-            text = text.replace(before, added + before, 1)
-        path.write_text(text)
-    files = [path.relative_to(source) for path in source.rglob("*.py")]
-    copy = tmp_path / "tacit"
-    assert sum((source / file).read_bytes() != (copy / file).read_bytes() for file in files) <= 3
-    keys = [f"{name} {key_text(known_key(i).public_key().public_bytes_raw())}\n"
-            for i, name in enumerate(["coordinator", "ann", "bob", "cy"])]  # fmt: skip
-    (tmp_path / "keys").write_text("".join(keys))
-    sessions = {
-        "server": known_session(3, mixing=(0.5, 0.6, 0.7)),
-        "keepers": known_session(3, keepers=2),
-        "graph": known_session(graph="path:3", weights="metropolis"),
-        "series": known_series(),
-    }
-    old = {name: {"bytes": made.encode().hex(), "id": made.id.hex()} for name, made in sessions.items()}
-    done = subprocess.run(
-        [sys.executable, "-c", USES_FIELD, json.dumps(old)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
