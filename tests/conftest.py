@@ -264,10 +264,10 @@ def warm():
 
 @pytest.fixture
 def forked(warm, monkeypatch):
-    """Fork the members that the demo's `Processes` start: see tests/warm.py."""
+    """Fork the members that `Processes` start: see tests/warm.py."""
     import subprocess
 
-    from tacit.cli.demo import processes
+    from tests.doubles import processes
 
     monkeypatch.setattr(processes, "subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": warm.start}))
 

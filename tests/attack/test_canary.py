@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from rich.pretty import pretty_repr
+from tests.doubles.processes import COORDINATOR, Processes, Tail, make_addresses
 
 from tacit.cli import private_value
-from tacit.cli.demo.processes import COORDINATOR, Processes, Tail, make_addresses
 from tacit.errors import InputError
 from tacit.mechanism.whole import nearest_shift
 from tacit.protocol.codec import Codec

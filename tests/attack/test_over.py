@@ -9,8 +9,8 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from tests.doubles.processes import COORDINATOR, Processes, Tail, make_addresses
 
-from tacit.cli.demo.processes import COORDINATOR, Processes, Tail, make_addresses
 from tacit.cli.private_value import read_state
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.session.file import write_session

@@ -10,6 +10,8 @@ Nothing here protects anyone: keys are known, noise is given.
 - `feedback`: `known_feedback`, as a coordinator would sign it.
 - `sessions`: `known_key`, `known_session`, `known_series`: small sessions whose keys everyone knows;
   `small_session`: one of identities that a test has made.
+- `processes`: `Processes`, the members of a session as processes that can be killed; `Tail` reads their logs.
+- `many_agents`: a program that runs many agents in one process.
 """
 
 from tests.doubles.clock import ManualClock

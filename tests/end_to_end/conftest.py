@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import pytest
 from tests.doubles import small_session
+from tests.doubles.processes import COORDINATOR, Processes, Tail, free_ports
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from tacit.cli.demo.processes import COORDINATOR, Processes, Tail, free_ports
 from tacit.protocol.codec import Codec
 from tacit.protocol.messages import Feedback, Message, Report
 from tacit.protocol.records import Spoke

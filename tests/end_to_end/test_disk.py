@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit.cli.demo.processes import COORDINATOR
 from tacit.protocol.session import Deadlines
+from tacit.runtime.identity.roster import COORDINATOR
 
 PATIENT = Deadlines(round=30.0, start=30.0, repeat=0.2)
 

@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from tacit.cli import main
-from tacit.cli.demo.processes import COORDINATOR
 from tacit.protocol.session import Deadlines
 from tacit.runtime.identity.identity import install_revocations, load_authority
 from tacit.runtime.identity.register import opened
+from tacit.runtime.identity.roster import COORDINATOR
 from tacit.runtime.ledger.ledger import Ledger
 
 

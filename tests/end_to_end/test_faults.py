@@ -6,8 +6,8 @@ import socket
 import time
 
 import pytest
+from tests.doubles.processes import COORDINATOR, Tail
 
-from tacit.cli.demo.processes import COORDINATOR, Tail
 from tacit.protocol.session import Deadlines
 from tacit.runtime.transport.connection_diagnosis import require_endpoint
 

@@ -8,9 +8,9 @@ import time
 from collections import Counter
 
 import pytest
+from tests.doubles.processes import Processes, Tail
 
-from tacit.cli.demo.processes import Tail
-from tacit.cli.demo.scenario import Scenario
+from tacit.cli.demo_session import make_session
 from tacit.protocol.records import Disclosed, Ended, Evidence, Spoke
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.verification.verdict import verify
@@ -57,13 +57,16 @@ class Killer:
         self._victim = self._when = None
 
 
+def prepared(folder, rounds, pace):
+    """Return the processes of three agents, two keepers and a coordinator."""
+    session = make_session(folder, 3, topology="server", keepers=2, epsilon=1.0, rounds=rounds)
+    values = {member.name: 20.0 + i for i, member in enumerate(session.roster)}
+    return Processes(folder, session, values, cap=1.0, pace=pace)
+
+
 def played(folder, kills, rng):
     """Run a session of processes, kill members of it at random moments, and let it come to its end."""
-    scenario = Scenario.prepare(
-        folder, 3, topology="server", keepers=2, epsilon=1.0, mixing=0.5, rounds=10 + 2 * kills, faults=False,
-        pace=0.15, processes=None, seed=rng.randrange(1000),
-    )  # fmt: skip
-    processes = scenario.processes
+    processes = prepared(folder, rounds=10 + 2 * kills, pace=0.15)
     killer, end = Killer(processes, rng, kills), time.monotonic() + WAIT
     try:
         processes.start_all()
@@ -75,25 +78,25 @@ def played(folder, kills, rng):
         processes.require_healthy()
     finally:
         processes.stop_all()
-    return scenario, killer.struck
+    return processes, killer.struck
 
 
-def check(scenario):
+def check(processes):
     """One opening and one message for each update, ever; all have finished; nobody has said two things."""
-    session, kept = scenario.session, {}
-    for unit in scenario.processes.units:
-        with Ledger(scenario.processes.path(unit, "ledger"), create=False) as ledger:
+    session, kept = processes.session, {}
+    for unit in processes.units:
+        with Ledger(processes.path(unit, "ledger"), create=False) as ledger:
             kept[unit] = ledger.records(session.id)
         assert not [record for record in kept[unit] if isinstance(record, Evidence)], unit
-    for name in scenario.processes.keepers:
+    for name in processes.keepers:
         opened = [record.update for record in kept[name] if isinstance(record, Disclosed)]
         assert opened == list(range(session.rounds))
     for unit, records in kept.items():
         spoke = [record.update for record in records if isinstance(record, Spoke)]
         assert len(spoke) == len(set(spoke))
         assert [record.reason for record in records if isinstance(record, Ended)] == [None], unit
-    assert not list(scenario.processes.folder.glob("*.ephemeral"))
-    verdict = verify(scenario.processes.path("coordinator", "transcript"), session=session)
+    assert not list(processes.folder.glob("*.ephemeral"))
+    verdict = verify(processes.path("coordinator", "transcript"), session=session)
     assert verdict.word == "sound", verdict.findings
     assert verdict.rounds == session.rounds
 
@@ -106,21 +109,18 @@ def test_everyone_is_killed_and_nothing_is_opened_twice(tmp_path, kills):
     while struck.total() < kills:
         folder = tmp_path / str(sessions)
         folder.mkdir(mode=0o700)
-        scenario, hit = played(folder, min(AT_ONCE, kills - struck.total()), rng)
-        check(scenario)
+        processes, hit = played(folder, min(AT_ONCE, kills - struck.total()), rng)
+        check(processes)
         struck, sessions = struck + hit, sessions + 1
     print(f"{struck.total()} kills in {sessions} sessions: {dict(struck)}")
-    assert kills < 100 or set(struck) == set(scenario.processes.units)
+    assert kills < 100 or set(struck) == set(processes.units)
 
 
 @pytest.mark.long
 def test_killed_in_the_middle_and_given_up_they_leave_no_key(tmp_path):
     """With the key and the coordinator's transcript anyone would have the value, without mask and noise."""
-    scenario = Scenario.prepare(
-        tmp_path, 3, topology="server", keepers=2, epsilon=1.0, mixing=0.5, rounds=40, faults=False,
-        pace=0.3, processes=None, seed=1,
-    )  # fmt: skip
-    processes, folder, session = scenario.processes, scenario.processes.folder, scenario.session.id.hex()
+    processes, folder = prepared(tmp_path, rounds=40, pace=0.3), tmp_path
+    session = processes.session.id.hex()
 
     def keys_of(unit):
         return list(folder.glob(f"*{unit}.ledger.*ephemeral*"))

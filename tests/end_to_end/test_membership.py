@@ -5,8 +5,8 @@ import signal
 import numpy as np
 import pytest
 
-from tacit.cli.demo.processes import COORDINATOR
 from tacit.protocol.session import Deadlines
+from tacit.runtime.identity.roster import COORDINATOR
 from tacit.runtime.verification.verdict import verify
 
 

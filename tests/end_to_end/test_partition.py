@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from tacit.cli.demo.processes import COORDINATOR
 from tacit.protocol.session import Deadlines
+from tacit.runtime.identity.roster import COORDINATOR
 
 
 def _ip(*words):

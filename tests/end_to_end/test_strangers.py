@@ -18,7 +18,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.doubles import known_feedback
 
-from tacit.cli.demo.processes import COORDINATOR
 from tacit.protocol.codec import Codec
 from tacit.protocol.messages import NOTHING_HEARD, Ask, Done, Reason, Report, Stop
 from tacit.protocol.records import Spoke
@@ -26,6 +25,7 @@ from tacit.protocol.roster import COORDINATOR as SERVER
 from tacit.protocol.session import Deadlines
 from tacit.runtime.identity.certificates import Request
 from tacit.runtime.identity.identity import bundle, install, load_authority, new_agent, provision
+from tacit.runtime.identity.roster import COORDINATOR
 from tacit.runtime.ledger.ledger import Ledger
 from tacit.runtime.limits import require_files
 from tacit.runtime.session.file import write_session

@@ -12,8 +12,8 @@ import threading
 
 import pytest
 
-from tacit.cli.demo.processes import COORDINATOR
 from tacit.protocol.session import Deadlines
+from tacit.runtime.identity.roster import COORDINATOR
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tacit.cli.demo.processes import COORDINATOR
+from tacit.cli.private_value import read_state
+from tacit.runtime.identity.roster import COORDINATOR
 from tacit.runtime.verification.verdict import verify
 
 RING = ((0, 1), (1, 2), (0, 2))
@@ -20,7 +21,7 @@ def test_vectors_with_a_server_and_on_a_graph(crew, edges):
     made.run.start_all()
     made.ended()
     made.require_sound()
-    found = np.array([made.run.result(name)["value"] for name in made.names])
+    found = np.array([read_state(made.run.path(name, "state"))["value"] for name in made.names])
     assert found.shape == (3, 3)
     # From the values, as far as 8 rounds bring them together; the rest is noise, of which one draw in e^32
     # would be so large.

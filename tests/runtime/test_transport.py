@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 
 import pytest
 from tests.doubles import small_session
+from tests.doubles.processes import free_ports
 
-from tacit.cli.demo.processes import free_ports
 from tacit.errors import FileError, InputError
 from tacit.protocol.roster import COORDINATOR, Member
 from tacit.protocol.session import Deadlines, Session

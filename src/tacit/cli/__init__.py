@@ -42,9 +42,6 @@ VERBS = {
     "demo": "Keys, a session and real agents over TLS, killed and resumed.",
 }
 
-MODULES = {"demo": "demo.verb"}
-"""Where a verb's module has another name."""
-
 EPILOG = """\b
 Examples:
   tacit analyze --agents 500 --mixing 0.8 --noise 10 --decay 0.6
@@ -64,8 +61,7 @@ class Verbs(click.Group):
         """Load the module of a verb and return its command."""
         if cmd_name not in VERBS:
             return None
-        module = MODULES.get(cmd_name, cmd_name)
-        command: click.Command = importlib.import_module(f"tacit.cli.{module}").command
+        command: click.Command = importlib.import_module(f"tacit.cli.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

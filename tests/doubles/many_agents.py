@@ -1,7 +1,6 @@
 """Many agents in one process, where one process per agent is too many.
 
-The arguments are ``FOLDER CAP NAME...``; `tacit.cli.demo.processes` makes the folder. The module is also
-an example of how to use the library.
+The arguments are ``FOLDER CAP NAME...``; `tests.doubles.processes` makes the folder.
 """
 
 from __future__ import annotations
@@ -78,3 +77,7 @@ def _write(folder: Path, session: Session, result: AgentResult) -> None:
     text = json.dumps(jsonable(result.as_dict()))
     (folder / f"{result.agent}.result").write_text(text, encoding="utf-8")
     write_state(folder / f"{result.agent}.state", session, result)
+
+
+if __name__ == "__main__":
+    main()

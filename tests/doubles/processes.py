@@ -1,8 +1,6 @@
-"""A session's members as processes on this machine.
+"""A session's members as processes on this machine, for tests with real faults.
 
-The demo uses it, and tests with real faults. Keys, values, ledgers, logs and results of all members are in
-one folder that others cannot read. That is acceptable only because all values are made up: real agents
-keep these files on their own machines.
+Keys, values, ledgers, logs and results of all members are in one folder.
 """
 
 from __future__ import annotations
@@ -14,25 +12,21 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
 from tacit.cli.failures import OVER
-from tacit.cli.private_value import read_state
 from tacit.errors import TacitError
-from tacit.protocol.roster import Member
 from tacit.protocol.session import Session
-from tacit.runtime.identity.identity import provision
 from tacit.runtime.identity.keys import key_text
-from tacit.runtime.identity.roster import Roster
+from tacit.runtime.identity.roster import COORDINATOR
 
-COORDINATOR = "coordinator"
 _LEAN = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
 _PYTHON = (sys.executable, "-c", "from tacit.cli import main; main()")
-_MANY = (sys.executable, "-c", "from tacit.cli.demo.many_agents import main; main()")
+_MANY = (sys.executable, str(Path(__file__).with_name("many_agents.py")))
 
 
 def free_ports(count: int) -> list[int]:
@@ -45,14 +39,6 @@ def free_ports(count: int) -> list[int]:
     finally:
         for one in sockets:
             one.close()
-
-
-def make_roster(folder: Path, names: Sequence[str], *, graph: bool) -> Roster:
-    """Make everyone's keys in ``folder/keys`` and return the roster."""
-    everyone = list(names) if graph else [COORDINATOR, *names]
-    made = provision(folder / "keys", everyone, listening=names if graph else [COORDINATOR])
-    members = tuple(Member(name, made[name].public_key) for name in names)
-    return Roster(members, None if graph else made[COORDINATOR].public_key)
 
 
 def make_addresses(session: Session) -> dict[str, str]:
@@ -200,22 +186,6 @@ class Processes:
                 raise TacitError(
                     f"{unit} ended with exit code {process.returncode}. Its last line was: {last}"
                 )
-
-    def results(self) -> dict[str, Any]:
-        """Return what each agent printed at its end, and its private state.
-
-        Only a demo may read private states.
-        """
-        agents = [unit for unit in self.units if unit != COORDINATOR and unit not in self.keepers]
-        names = [name for unit in agents for name in self.members(unit)]
-        return {name: self.result(name) for name in names}
-
-    def result(self, name: str) -> dict[str, Any]:
-        """Return what one agent printed at its end, and its private state."""
-        printed = self.path(name, "result").read_text(
-            encoding="utf-8"
-        )  # empty if the session was over before
-        return {**json.loads(printed or "{}"), **read_state(self.path(name, "state"))}
 
 
 @final

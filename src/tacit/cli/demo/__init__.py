@@ -1,1 +1,0 @@
-"""The demo: real agents on this machine, killed and resumed."""
