@@ -21,7 +21,9 @@ ANY |= {"deadlines?": {"round?": "f", "start?": "f", "repeat?": "f"}}  # ?: left
 SERVER = {"agents": "i", "root": "d", "coordinator": "d", "keepers?": "l", "mask_bytes?": "i"}
 GRAPH = {"roster": "l", "edges": "l", "weights?": "x"}
 ROUNDS = {"values": {"low": "f", "high": "f", "components": "i", "adjacency": "f"}, "mechanism": "m"}
-ROUNDS |= {"lattice": {"state_exponent": "i", "bits": "i", "reach_exponent": "i"}}
+ROUNDS |= {"lattice": {"state_exponent": "i", "bits": "i", "reach_exponent": "i"}, "question?": "m"}
+QUESTIONS = {"sum": "low high", "count": "", "histogram": "edges", "quantile": "edges shares"}
+QUESTIONS |= {"variance": "low high stretch", "weighted mean": "low high most"}
 SERIES = {"slots": "i", "interval": "f", "begins": "i", "hides": {"kind": "s", "size": "f"}, "mechanism": "s"}
 SERIES |= {"steps": "f", "exponent": "i", "low": "f", "high": "f", "delta": "f"}
 DEFAULTS = {"round": 30.0, "start": 60.0, "repeat": 1.0}  # of deadlines; there are no keepers and weights
@@ -164,6 +166,9 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
             self.lattice = [*map(f["values"].get, ("low", "high"))]
             self.lattice += map(f["lattice"].get, ("state_exponent", "bits", "reach_exponent"))
             self.components = f["values"]["components"]
+            if "question" in f:  # messages and means are those of any vector
+                asked = QUESTIONS[f["question"]["kind"]].split()
+                shaped(f["question"], {"kind": "s"} | dict.fromkeys(asked, "x"))
         roster = [row[:2] for row in rows] if server else [listed(member) for member in f["roster"]]
         keepers, coordinator = [listed(keeper) for keeper in keepers], f.get("coordinator")
         self.names, self.kept = ([typed(m, "sd")[0] for m in members] for members in (roster, keepers))

@@ -124,6 +124,8 @@ def variants(fields, rows):
     yield "all defaults are written", fields | {"deadlines": {}}, rows
     yield "no keepers are written", fields | {"keepers": []}, rows
     yield "an unknown field", fields | {"surprise": 1}, rows
+    for asked in ({}, {"kind": "mean"}, {"kind": "surprise"}, {"kind": "count", "low": 0.0}, {"kind": "sum"}):
+        yield f"the question {asked}", counting(fields) | {"question": asked}, rows
     yield "an unknown field in a map", fields | {"quorum": fields["quorum"] | {"end": 1}}, rows
     yield "an unknown parameter", fields | {"mechanism": fields["mechanism"] | {"rate": 0.5}}, rows
     yield "a field is missing", {name: fields[name] for name in fields if name != "lattice"}, rows
@@ -152,6 +154,12 @@ def own(rows, parameters):
     return [[name, key, parameters] for name, key, _ in rows]
 
 
+def counting(fields):
+    """Let a session ask how many say yes."""
+    values = {"low": 0.0, "high": 1.0, "components": 1, "adjacency": 1.0}
+    return fields | {"question": {"kind": "count"}, "values": values}
+
+
 def rooted(fields, rows):
     """Let a session commit to this roster."""
     leaves = [b"tacit roster v1\0" + msgspec.msgpack.encode([i, *row]) for i, row in enumerate(rows)]
@@ -174,6 +182,8 @@ def test_a_session_has_one_form(other, vectors):
         return found
 
     assert both(write([write(fields), rows])) == [other.Session(write([canonical, rows])).id] * 2
+    asked = write([write(counting(fields)), rows])
+    assert both(asked) == [other.Session(asked).id] * 2
     for name, changed, roster in variants(fields, rows):
         assert both(write([write(changed), roster])) == [None, None], name
     turned = msgspec.msgpack.encode(dict(reversed(fields.items())))

@@ -10,6 +10,7 @@ from tacit.errors import FileError, ParameterError
 from tacit.mechanism.lattice import Lattice
 from tacit.protocol.session import Session
 from tacit.question import Count, GroupBy, Histogram, Mean, Quantile, Sum, Variance, WeightedMean
+from tacit.runtime.session.check import explain
 from tacit.runtime.session.file import parse_session, session_text
 
 
@@ -89,3 +90,8 @@ def test_bytes_have_one_form():
         told["question"]["low"] = low
         with pytest.raises(FileError, match="one canonical form"):
             Session.decode(sorted_bytes((sorted_bytes(told), roster)))
+
+
+def test_whoever_checks_a_session_is_told_what_it_asks():
+    assert "asks for a histogram" in " ".join(str(explain(asking(Histogram([0, 1, 2, 5])))).split())
+    assert "asks for" not in " ".join(str(explain(plain())).split())

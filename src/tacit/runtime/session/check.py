@@ -248,6 +248,8 @@ def _promise_rows(found: Explanation) -> list[Row]:
 def _values(found: Explanation) -> str:
     session = found.session
     what = "a number" if session.components == 1 else f"{session.components:,} numbers"
+    if session.asked is not None:
+        return f"the session asks for a {session.asked.kind}: every record becomes {what} in it"
     return f"every value is {what} in it; one off it counts as the nearest end"
 
 
