@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from xml.etree import ElementTree
 
 import pytest
@@ -56,16 +57,26 @@ def test_a_demo_that_is_stopped_leaves_no_process_and_no_private_file(tmp_path, 
                 break
         [folder] = private.iterdir()
         assert folder.stat().st_mode & 0o777 == 0o700
-        members = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, text=True, check=True)
-        assert len(members.stdout.split()) == 3
+        found = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, text=True, check=True)
+        first, *_, last = members = [int(word) for word in found.stdout.split()]
+        assert len(members) == 3
+        os.kill(last, signal.SIGSTOP)  # it does not end by itself, so the demo waits for it
         running.send_signal(number)
+        while lives(first):
+            time.sleep(0.01)
         running.send_signal(number)
         running.stdout.read()
         assert running.wait(WAIT) == code
     assert list(private.iterdir()) == []
-    for member in members.stdout.split():
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(member), 0)
+    assert not any(map(lives, members))
+
+
+def lives(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 WITHOUT_PLOTS = "import sys; sys.modules['matplotlib'] = None"
