@@ -93,18 +93,28 @@ def test_the_root_is_light():
 
 
 def test_the_verbs_and_nouns_of_the_root():
-    verbs = {"analyze", "compare", "design", "examine", "simulate"}
+    verbs = {"analyze", "ask", "compare", "design", "examine", "simulate"}
     nouns = {
         "ClientServer",
         "Constant",
+        "Count",
         "Design",
         "Distributed",
         "Fading",
         "FleetAgent",
         "Graph",
+        "GroupBy",
+        "Histogram",
+        "Mean",
         "OneShot",
-        "Promise",
+        "Own",
         "Plan",
+        "Promise",
+        "Quantile",
+        "Several",
+        "Sum",
+        "Variance",
+        "WeightedMean",
     }
     assert verbs | nouns <= set(tacit.__all__) == set(dir(tacit)) | {"__version__"}
     made = tacit.design(agents=50, epsilon=1.0, mixing=0.5)

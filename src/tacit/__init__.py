@@ -5,6 +5,7 @@ The map of the package, from the ground up:
 - `tacit.errors`: every exception raised on purpose.
 - `tacit.graph`: who talks to whom.
 - `tacit.law`: noise laws: the size of the noise in each round, and its loss.
+- `tacit.question`: what is asked: mean, count, histogram and more.
 - `tacit.mechanism`: what the paper's mechanisms do; pure functions of (state, noise).
 - `tacit.history`: what happened in a run, as one value and one file.
 - `tacit.theory`: their guarantees in closed form, without sampling.
@@ -31,8 +32,20 @@ if TYPE_CHECKING:
     from tacit.history import History
     from tacit.law import Constant, Fading, OneShot
     from tacit.mechanism import ClientServer, Distributed
+    from tacit.question import (
+        Count,
+        GroupBy,
+        Histogram,
+        Mean,
+        Own,
+        Quantile,
+        Several,
+        Sum,
+        Variance,
+        WeightedMean,
+    )
     from tacit.runtime.fleet.follower import FleetAgent
-    from tacit.simulation import simulate
+    from tacit.simulation import ask, simulate
     from tacit.theory.answers import Design, design
     from tacit.theory.plan import Plan
     from tacit.theory.promise import Promise, analyze
@@ -42,20 +55,31 @@ __version__ = "0.2.0"
 __all__ = [
     "ClientServer",
     "Constant",
+    "Count",
     "Design",
     "Distributed",
     "Fading",
     "FleetAgent",
     "Graph",
+    "GroupBy",
+    "Histogram",
     "History",
     "Infeasible",
     "InputError",
+    "Mean",
     "OneShot",
+    "Own",
     "Plan",
     "Promise",
+    "Quantile",
+    "Several",
+    "Sum",
     "TacitError",
+    "Variance",
+    "WeightedMean",
     "__version__",
     "analyze",
+    "ask",
     "compare",
     "design",
     "examine",
@@ -72,8 +96,20 @@ __getattr__, __dir__ = exports(
         "history": ("History",),
         "law": ("Constant", "Fading", "OneShot"),
         "mechanism": ("ClientServer", "Distributed"),
+        "question": (
+            "Count",
+            "GroupBy",
+            "Histogram",
+            "Mean",
+            "Own",
+            "Quantile",
+            "Several",
+            "Sum",
+            "Variance",
+            "WeightedMean",
+        ),
         "runtime.fleet.follower": ("FleetAgent",),
-        "simulation": ("simulate",),
+        "simulation": ("ask", "simulate"),
         "theory.answers": ("Design", "design"),
         "theory.promise": ("Promise", "analyze"),
         "theory.plan": ("Plan",),

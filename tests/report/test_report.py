@@ -67,6 +67,7 @@ def test_a_promise_is_never_too_small_and_a_finding_never_too_large(value, digit
 
 def test_other_numbers():
     assert (near(1234567.0), near(0.1234567), near(float("nan"))) == ("1,234,567", "0.123457", "-")
+    assert (down(-2.0000004), down(0.0), down(0), down(1.9999999)) == ("-2.00001", "0", "0", "1.99999")
     assert (counted(1, "round"), counted(2000, "round")) == ("1 round", "2,000 rounds")
     assert (each([1.0, 2.0]), each(np.array([3.0, 3.0])), each(4)) == ("1 to 2", "3", "4")
     assert (typed(0.1 + 0.2), typed(2.0), typed(np.array([0.5, 0.25]))) == (

@@ -28,7 +28,7 @@ class Variance(Question):
     Notes
     -----
     With m the middle of the range and h half its length, t = (x − m)/h is in [−1, 1]. The vector is (t, at²).
-    Two of them are at most (1 + 2a)²/(4a) apart: at t = 1 and t' = 1/(2a) − 1, where the distance
+    Two of them are at most (1 + 2a)²/(4a) apart: at t = 1 and t' = −1/(2a), where the distance
     (t − t') + a(t² − t'²) is largest.
     """
 

@@ -19,7 +19,8 @@ def up(value: float, digits: int = 6) -> str:
 
 def down(value: float, digits: int = 6) -> str:
     """Write a lower bound, rounded down."""
-    return up(-value, digits).removeprefix("-")
+    negated = up(-float(value), digits)
+    return negated[1:] if negated.startswith("-") else f"-{negated}"
 
 
 def near(value: float, digits: int = 6) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tacit.lazy import exports
 
 if TYPE_CHECKING:
+    from tacit.simulation.asking import SimulatedAnswer, ask
     from tacit.simulation.engine import simulate
     from tacit.simulation.lattice import SimulatedWholeNoise, rounding_bound, simulate_on_lattice
     from tacit.simulation.measured import Measured, measure
@@ -25,8 +26,10 @@ __all__ = [
     "Measured",
     "Record",
     "SeriesRuns",
+    "SimulatedAnswer",
     "SimulatedWholeNoise",
     "SweepTable",
+    "ask",
     "history_of",
     "household_readings",
     "load",
@@ -47,6 +50,7 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
+        "asking": ("SimulatedAnswer", "ask"),
         "recorder": ("history_of",),
         "engine": ("simulate",),
         "lattice": ("SimulatedWholeNoise", "rounding_bound", "simulate_on_lattice"),
