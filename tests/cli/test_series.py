@@ -49,6 +49,12 @@ def test_compare_has_every_mechanism(answer, run):
     assert "Fichtenberger" in run("compare", *SMALL, "--runs", "5").output
 
 
+def test_compare_takes_a_series_without_keepers(answer):
+    own = answer("compare", *SMALL, "--runs", "2", "--keepers", "0")
+    kept = answer("compare", *SMALL, "--runs", "2", "--keepers", "1")
+    assert own["mechanisms"][0]["deviation"] > 2 * kept["mechanisms"][0]["deviation"]
+
+
 def test_audit_passes_and_alarms(run):
     from click.testing import CliRunner
 
@@ -76,6 +82,8 @@ def test_audit_passes_and_alarms(run):
         (["simulate", "--agents", "5", "--range", "0:10"], "--range can be given for a series only"),
         (["compare", *DAY, "--graph", "karate"], "cannot use graph"),
         (["compare", "--graph", "karate"], "--graph and --epsilon"),
+        (["compare", "--graph", "ring:4", "--epsilon", "1", "--keepers", "0"], "keepers must be"),
+        (["simulate", *SMALL, "--missing", "1"], "missing, the share of messages"),
         (["audit", *DAY, "--hides", "reading", "--broken", "restart"], "restart"),
         (["audit", *DAY, "--broken", "redraw"], "must be one of backlog"),
         (["audit", *DAY, "--broken", "habit"], "habit"),

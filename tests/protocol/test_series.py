@@ -707,6 +707,8 @@ def test_what_a_series_cannot_be_is_refused():
         ({"mechanism": "tree"}, "square-root"),
         ({"hides": Hides.parse("step:99")}, "at most the range"),
         ({"steps": 1000.0}, "grid steps"),
+        ({"high": 1e308}, r"at most 2\^1000 grid steps"),
+        ({"low": -1e308, "high": 1e308}, r"at most 2\^1000 grid steps"),
         ({"delta": 0.0}, "delta"),
         ({"interval": 0.0}, "apart"),
     ):

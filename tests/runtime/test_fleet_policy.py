@@ -168,8 +168,10 @@ def test_a_policy_is_read_as_it_is_written(tmp_path, text):
     ("old", "new", "why"),
     [
         ("cap = 2", "cap = -2", "limits.cap"),
-        ("cap = 2", 'cap = "2"', "cap"),
-        ("[limits]", "[limit]", "limit"),
+        ("cap = 2", 'cap = "2"', "me.toml, limits.cap: must be a finite number"),
+        ('ledger = "me.ledger"', "", "me.toml, ledger: must be given"),
+        ("[limits]", "[limit]", "me.toml, limit: is not known here"),
+        ("high = 1", 'high = 1\nstdin = "no"', "me.toml, value.stdin: must be true or false"),
         ('file = "value"', "", "one place"),
         ('file = "value"', 'file = "value"\nenv = "X"', "one place"),
         ("high = 1", "high = 0", "below"),
@@ -342,7 +344,7 @@ def test_an_unknown_field_of_the_value_is_answered_with_those_that_there_are(tmp
         'format = 1\nhub = "wss://h:1"\nauthority = "00"\nkeys = "a"\nledger = "a.ledger"\n'
         "[value]\nlow = 0\nhigh = 1\nlines = true\n[limits]\ncap = 1\n"
     )
-    with pytest.raises(FileError, match=r"`lines`.*file, command, env, stdin"):
+    with pytest.raises(FileError, match=r"value.lines: is not known.*file, command, env, stdin"):
         read_policy(path)
 
 

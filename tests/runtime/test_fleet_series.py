@@ -4,6 +4,7 @@ import asyncio
 import time
 from unittest import mock
 
+import click
 import msgspec
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from tests.doubles.sessions import known_series
 from tests.runtime.fleets import Fleet, HandClock
 
 from tacit.cli import hub as hub_commands
+from tacit.cli import hub_series
+from tacit.cli.running import UNFINISHED
 from tacit.protocol.records import Closed, Ended, Keyed, Sampled, Spoke
 from tacit.protocol.session import Session
 from tacit.runtime import coordinator as coordinator_module
@@ -406,6 +409,27 @@ def test_a_file_that_nobody_writes_is_one_reading_for_a_follower_too(tmp_path):
 
     # The file that the policy names was written once, before the first slot.
     assert asyncio.run(main()) == [0]
+
+
+@pytest.mark.parametrize(
+    ("agents", "keepers", "runs"), [(0, 0, True), (1, 0, True), (2, 0, False), (0, 1, False)]
+)
+def test_a_series_that_cannot_begin_is_not_said_to_run(agents, keepers, runs, capsys):
+    """All have answered, but the hub has not yet stored that the series is over."""
+    session = known_series()
+    gone = [*session.roster[:agents], *session.keepers[:keepers]]
+    joined = [one.name for one in (*session.roster, *session.keepers) if one not in gone]
+    facts = {"agents": 3, "keepers": 2, "joined": joined, "refused": {one.name: "cap" for one in gone}}
+    row = {"data": session.encode(), "state": "running", "result": facts}
+    store = mock.Mock(sessions=lambda _: [row])
+    if runs:
+        hub_series.tell_begun(store, "load", as_json=False)
+    else:
+        with pytest.raises(click.exceptions.Exit) as left:
+            hub_series.tell_begun(store, "load", as_json=False)
+        assert left.value.exit_code == UNFINISHED
+    said = "load is running" if runs else "load is stopped"
+    assert said in capsys.readouterr().out
 
 
 def test_answers_that_come_while_a_mean_is_written_do_no_harm(tmp_path):

@@ -235,6 +235,7 @@ WRONG = [
     ("rounds = 20", "rounds = 0", "s.toml: rounds must be a whole number from 1"),
     ("rounds = 20", "rounds = 2000", "s.toml: noise must stay at least as wide as the state step"),
     ("low = 0.0", "low = 99.0", "s.toml: the range must be finite with low < high"),
+    ("high = 50.0", "high = 1e308", r"s.toml: the range must be within ±2\^1000, got 0.0 to 1e\+308"),
     ("low = 0.0", "", "s.toml, values.low: must be given"),
     ("components = 1", 'components = 1\noutside = "refuse"', "s.toml, values.outside: is not known here"),
     ("adjacency = 50.0", "adjacency = 0", "s.toml: adjacency must be"),
@@ -302,6 +303,12 @@ def test_mistakes(old, new, sentence, tmp_path, monkeypatch):
             "s.toml, coordinator: is",
         ),
         ('topology = "graph"', 'topology = "server"', "s.toml, edges: is not known here"),
+        (
+            'topology = "graph"',
+            'topology = "grpah"',
+            "s.toml, topology: must be 'server' or 'graph', got 'grpah'",
+        ),
+        ('topology = "graph"', "", "s.toml, topology: must be 'server' or 'graph'."),
         ("edges = [", "weights = 3\nedges = [", "s.toml, weights: must be text in quotes or a list"),
         (
             "edges = [",

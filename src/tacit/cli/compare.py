@@ -76,8 +76,8 @@ class Methods(click.ParamType[tuple[str, ...]]):
     "--tolerance", type=options.NUMBER, help="How close agents must be to agree.  [default: adjacency / 100]"
 )
 @click.option(
-    "--keepers", type=options.Whole(), default=2, show_default=True, metavar="M",
-    help="Number of keepers, for the method with keepers.",
+    "--keepers", type=options.Whole(0), default=2, metavar="M",
+    help="Number of keepers, for the method with keepers or a series.  [default: 2; of a series 0]",
 )  # fmt: skip
 @options.asked("weights")
 @options.failure_option

@@ -384,7 +384,8 @@ def _say_asked(title: str, period: float | None, as_json: bool) -> None:
         output.print_json({"name": title, "every": period})
         return
     when = "as soon as the hub serves" if period is None else f"every {period:g} s while the hub serves"
-    click.echo(f"{title} runs {when}. `tacit hub show` has its means, `tacit hub cancel` ends it.")
+    ends = f"tacit hub cancel HUB {title}"
+    click.echo(f"{title} runs {when}. `tacit hub show HUB` has its means, `{ends}` ends it.")
 
 
 def _awaited(store: HubStore, title: str) -> SessionReport:

@@ -60,11 +60,15 @@ def tell_begun(store: HubStore, title: str, as_json: bool) -> None:
     """Wait until a series has begun, and print its promise and members."""
     from tacit.protocol.session import Session
     from tacit.runtime.fleet.hub_report import SeriesReport
+    from tacit.runtime.fleet.orders import can_begin
     from tacit.runtime.session.series import explain_series
 
     row = _begun(store, title)
-    promise = explain_series(Session.decode(row["data"]))
-    found = SeriesReport(title, row["state"], promise, _facts(row))
+    session, facts = Session.decode(row["data"]), _facts(row)
+    # The hub ends a series that too many refuse, and may not have stored its end yet.
+    ending = row["state"] == "running" and not can_begin(session, facts.get("refused", {}))
+    promise = explain_series(session)
+    found = SeriesReport(title, "stopped" if ending else row["state"], promise, facts)
     if not as_json:
         output.print_summary(promise.summary(f"{title}: "))
     output.print_result(found, as_json)

@@ -35,9 +35,7 @@ class Span(click.ParamType[tuple[float, float]]):
         return options.NUMBER.convert(low, param, ctx), options.NUMBER.convert(high, param, ctx)
 
 
-range_option = click.option(
-    "--range", "span", type=Span(), help="The range of values, like 0:10; the same as --low and --high."
-)
+range_option = click.option("--range", "span", type=Span(), help="The range of values, like 0:10.")
 series_option = click.option(
     "--series", type=options.Whole(), metavar="SLOTS", help="A series of this many means instead of one."
 )

@@ -75,6 +75,8 @@ class Lattice:
         least = max(math.frexp(max(abs(self.low), abs(self.high)))[1], self.state_exponent + 1)
         if self.reach_exponent is None:
             object.__setattr__(self, "reach_exponent", least + 20)
+        elif least > 1000:
+            raise ParameterError(f"the range must be within ±2^1000, got {self.low} to {self.high}.")
         elif not least <= self.reach_exponent <= 1000:
             raise ParameterError(
                 f"reach_exponent must be from {least} to 1000, got {self.reach_exponent}: "

@@ -139,6 +139,7 @@ def plain_value(value: Any) -> Any:
 _MUST_BE = {
     "int": "a whole number",
     "float": "a finite number",
+    "bool": "true or false",
     "str": "text in quotes",
     "array": "a list",
     "object": "a table",
@@ -151,7 +152,11 @@ _MISTYPED = re.compile(r"Expected `([a-z |]*)`(?: of length (\d+)|).*|Number out
 
 
 def converted(
-    entries: Any, table: type[_T], what: str, own_type: Callable[[type[Any], Any], Any], place: str = ""
+    entries: Any,
+    table: type[_T],
+    what: str,
+    own_type: Callable[[type[Any], Any], Any] | None = None,
+    place: str = "",
 ) -> _T:
     """Read a table, or say in one sentence which entry of it is wrong.
 
@@ -159,7 +164,7 @@ def converted(
     ----------
     what, place : str
         What is read, and where in it the table is.
-    own_type : callable
+    own_type : callable, optional
         Reads a `Key`, `Digest`, `Time`, `Endpoint` or `AgentNumber`, or raises an InputError.
     """
     try:

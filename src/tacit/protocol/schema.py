@@ -336,6 +336,9 @@ def read_tables(entries: Any, what: str, own_type: Callable[[type[Any], Any], An
     head = converted(entries, _SessionHead, what, own_type)
     if head.format != FORMAT:
         raise misplaced(what, "format", _other_format(head.format))
+    if head.topology not in ("server", "graph"):
+        given = "" if head.topology is None else f", got {head.topology!r}"
+        raise misplaced(what, "topology", f"must be 'server' or 'graph'{given}")
     kind: type[AnySession] = ServerSession
     if head.series is not None:
         kind = SeriesSession

@@ -92,6 +92,11 @@ class Series(FieldTable, frozen=True, dict=True):
             raise ParameterError(f"a window must have 1 or more whole slots, got {self.hides.size:g}.")
         if type(self.exponent) is not int or not -900 <= self.exponent <= 900:
             raise ParameterError(f"the grid's exponent must be from -900 to 900, got {self.exponent!r}.")
+        if not (math.isfinite(span) and math.frexp(span)[1] - self.exponent <= 1000):
+            raise ParameterError(
+                f"the range must be at most 2^1000 grid steps, got {self.low} to {self.high} in steps of "
+                f"2^{self.exponent}."
+            )
         if not 2.0**GRID_BITS <= self.steps <= 2.0**52:
             raise ParameterError(
                 f"the noise must be from 2^{GRID_BITS} to 2^52 grid steps, got {self.steps:g}: on a coarser "

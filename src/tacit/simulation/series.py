@@ -166,9 +166,11 @@ def simulate_series(
     >>> round(ran.deviation / made.deviation, 1)
     1.0
     """
-    if runs < 1 or not 0 <= missing < 1:
+    if runs < 1:
+        raise ParameterError(f"runs must be at least 1, got {runs}.", "runs")
+    if not 0 <= missing < 1:
         raise ParameterError(
-            f"runs must be at least 1 and the share that is missing in [0, 1), got {runs} and {missing}."
+            f"missing, the share of messages that do not come, must be in [0, 1), got {missing}.", "missing"
         )
     if safe and runs * _draws(design) * len(design.code.sent_in) > MOST_DRAWS:
         raise ParameterError(

@@ -72,7 +72,14 @@ from tacit.runtime.fleet.messages import (
     refusal_word,
     signed_offer,
 )
-from tacit.runtime.fleet.orders import SessionOrder, depends_on_size, designed, instance, radius_for
+from tacit.runtime.fleet.orders import (
+    SessionOrder,
+    can_begin,
+    depends_on_size,
+    designed,
+    instance,
+    radius_for,
+)
 from tacit.runtime.fleet.series_progress import SeriesProgress
 from tacit.runtime.fleet.store import HubStore, SeenMember
 from tacit.runtime.identity.identity import (
@@ -417,10 +424,8 @@ class Hub:
         skip = self._skips.setdefault((running.task, name), [0, 1])
         skip[0] = skip[1]
         skip[1] = min(2 * skip[1], _MOST_SKIPPED)
-        session, unwilling = running.session, running.unwilling
-        left = sum(member.name not in unwilling for member in session.roster)
-        kept = all(keeper.name not in unwilling for keeper in session.keepers)
-        if running.coordinator is not None and (left < session.least_start or not kept):
+        session = running.session
+        if running.coordinator is not None and not can_begin(session, running.unwilling):
             running.coordinator.halt()  # it could never begin, and its members would wait for the deadline
         self._unwilling[name] = why
         self.tell(OfferDeclined(session.name, name, why))

@@ -135,8 +135,9 @@ class SeriesReport(Shown):
             Row("joined", str(len(joined)), everyone),
             *(Row("refused", name, why) for name, why in refused.items()),
         ]
-        note = f"`tacit hub show --means {self.name}` has its means, `tacit hub cancel` ends it."
-        return Summary(f"{self.name} is {self.state}", {"": rows}, (note,))
+        show, cancel = f"tacit hub show HUB --means {self.name}", f"tacit hub cancel HUB {self.name}"
+        notes = (f"`{show}` has its means, `{cancel}` ends it.",) if self.state == "running" else ()
+        return Summary(f"{self.name} is {self.state}", {"": rows}, notes)
 
 
 @final

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, final
@@ -164,6 +164,12 @@ def instance(
         mask_bytes=None,
         expires=min(math.ceil(ends), LAST_EXPIRY),
     )
+
+
+def can_begin(session: Session, unwilling: Container[str]) -> bool:
+    """Whether enough agents and all keepers are left without the unwilling."""
+    left = sum(member.name not in unwilling for member in session.roster)
+    return left >= session.least_start and not any(keeper.name in unwilling for keeper in session.keepers)
 
 
 def require_useful_order(order: SessionOrder, agents: int) -> None:

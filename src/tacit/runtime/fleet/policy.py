@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 import msgspec
 
 from tacit.errors import FileError, InputError
+from tacit.protocol.fields import converted
 from tacit.runtime.fleet.messages import AGENT, KEEPER, Refusal
 from tacit.runtime.fleet.sources import (
     CallableSource,
@@ -275,12 +276,12 @@ def read_policy(path: str | Path, value: Callable[[], Any] | None = None) -> Pol
     Relative paths in it are relative to its directory.
     """
     place = Path(path)
+    entries = toml_of(text_of(place), str(place))
     try:
-        found = msgspec.convert(toml_of(text_of(place), str(place)), _PolicyFile)
-    except msgspec.ValidationError as error:
-        known = ", ".join(ValuePolicy.__struct_fields__)
-        hint = f". [value] takes {known}" if str(error).endswith("`$.value`") else ""
-        raise FileError(f"{place}: {error}{hint}.") from None
+        found = converted(entries, _PolicyFile, str(place))
+    except FileError as error:
+        hint = f" [value] takes {', '.join(ValuePolicy.__struct_fields__)}."
+        raise FileError(f"{error}{hint if f'{place}, value.' in str(error) else ''}") from None
     try:
         return _policy(found, place.resolve().parent, value)
     except FileError:
