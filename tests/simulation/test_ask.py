@@ -157,6 +157,7 @@ REFUSED = {
     "loss": (lambda: tacit.ask([1], tacit.Mean(0, 1), loss=0), "loss"),
     "loss NaN": (lambda: tacit.ask([1], tacit.Mean(0, 1), loss=math.nan), "loss"),
     "loss too small": (lambda: tacit.ask([1], tacit.Mean(0, 1e300), loss=1e-300), "loss"),
+    "loss too large": (lambda: tacit.ask([0], tacit.Mean(0, 1e-10), loss=1e308), "loss"),
     "keepers": (lambda: tacit.ask([1], tacit.Mean(0, 1), loss=1, keepers=-1), "keepers"),
     "probability": (lambda: tacit.ask([1], tacit.Mean(0, 1), loss=1, failure_probability=1), "failure"),
     "seed": (lambda: tacit.ask([1], tacit.Mean(0, 1), loss=1, seed=-1), "seed"),

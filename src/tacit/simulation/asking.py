@@ -179,7 +179,7 @@ def ask(
 def _noise_for(loss: float, adjacency: float) -> OneShot:
     """Return one-shot noise with at most this loss, in exact numbers."""
     c = adjacency / loss
-    if not 0 < c < np.inf:
+    if not 1e-300 < c < 1e300:  # below, a step up would be no step
         raise ParameterError(f"loss must be a number that noise can have, got {loss}. Take one nearer to 1.")
     while sum((law := OneShot(_MIXING, c)).loss_parts(None, adjacency, 1)) > loss:
         c *= STEP
