@@ -46,6 +46,7 @@ from tacit.protocol.places import LastUsed
 from tacit.protocol.private_state import DRAWS_AHEAD, Budget
 from tacit.protocol.records import Began, Ended, Evidence, Moved, Silenced, Spoke
 from tacit.protocol.tables import AgentPhase as P
+from tacit.runtime.telling import Throttled
 
 
 class Alone:
@@ -747,3 +748,20 @@ def test_an_old_message_of_its_own_says_nothing(alone):
     alone.noise(0)
     alone.feed(0)
     assert alone(Heard(alone.reports()[0][1])).notices == (Refused(Refusal.NOT_FOR_ME, 0),)
+
+
+def test_what_a_coordinator_can_cause_for_ever_is_logged_seldom():
+    """It may ask for old rounds, or sign feedback far ahead, as often as it likes."""
+    told = []
+    log = Throttled(lambda notice, _: told.append(notice))
+    alone = Alone(known_session(3, 60, mixing=0.1, decay=0.95))
+    alone(Start())
+    alone.feed(0)
+    for k in range(300):
+        alone(Tick(float(k)))
+        for notice in alone.hear(Ask(0)).notices:
+            log(notice)
+    assert sum(isinstance(notice, Forgotten) for notice in told) == 100 + 2
+    for t in range(300):
+        log(Behind(0, t))
+    assert sum(isinstance(notice, Behind) for notice in told) == 100 + 2

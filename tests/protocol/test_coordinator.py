@@ -10,7 +10,15 @@ from tacit.errors import LedgerError, ParameterError, StateError
 from tacit.protocol.codec import Codec, combined, digest
 from tacit.protocol.coordinator import CoordinatorMachine
 from tacit.protocol.effects import Halt, Heard, Joined, Left, NoiseReady, Send, Start, Step, Tick
-from tacit.protocol.machine import ANSWERS_PER_TICK, BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND, TELL_RARELY
+from tacit.protocol.machine import (
+    ANSWERS_PER_TICK,
+    BATCH,
+    MOST_EVIDENCE,
+    REMEMBERED,
+    TELL_FIRST,
+    TELL_IN_ROUND,
+    TELL_RARELY,
+)
 from tacit.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
@@ -371,6 +379,21 @@ def test_an_agent_that_says_two_things_is_kept_as_evidence_and_the_first_counts(
     assert step.records[0].first == b""
     assert step.records[0].first_digest == digest(server.records[-2].reports[1])
     assert step.messages == (Send(1, server.records[-2].reports[1]),)
+
+
+def test_a_liar_does_not_use_up_the_room_for_evidence_of_others():
+    server = Server(known_session(3, MOST_EVIDENCE + 2, mixing=0.1, decay=0.95))
+    server.begin()
+    for u in range(MOST_EVIDENCE + 1):
+        for i in range(3):
+            server.report(i, u)
+    for u in range(MOST_EVIDENCE + 1):
+        server.report(0, u, numbers=[999])
+    step = server.report(1, 0, numbers=[999])
+    assert Equivocated(1, 0) in step.notices
+    senders = [record.sender for record in server.records if isinstance(record, Evidence)]
+    assert senders == [0] * MOST_EVIDENCE + [1]
+    assert server.report(1, 1, numbers=[999]).records == ()  # one is proof enough
 
 
 def test_one_that_comes_again_is_told_what_it_has_said_in_this_round(server):

@@ -11,6 +11,7 @@ from tests.doubles import known_key, known_series, known_session
 from tacit.errors import FileError, InputError, ParameterError
 from tacit.protocol import fields, schema
 from tacit.protocol.canonical import decode_for_one
+from tacit.protocol.merkle import MerkleTree
 from tacit.protocol.roster import OneOf, read_leaf, require_in_roster, roster_leaf
 from tacit.protocol.session import Deadlines, Session
 
@@ -339,3 +340,22 @@ def test_an_agent_looks_for_its_leaf_under_the_root():
     known_session(graph="path:3").require_listed(0)
     with pytest.raises(InputError, match="number 3 of 3"):
         require_in_roster(session.root, 3, 3, b"", b"")
+
+
+@pytest.mark.parametrize(
+    ("whole", "own", "why"),
+    [
+        (known_session(3, 4, keepers=1), {"noise": 1.0}, "noise must be one number if keepers add"),
+        (known_session(3, 4, keepers=1), {"decay": 0.5}, "decay must be one number if keepers add"),
+        (known_session(1, 4), {"noise": 2.0}, "alone must not have parameters of its own"),
+    ],
+    ids=["noise with keepers", "decay with keepers", "alone"],
+)
+def test_one_leaf_admits_no_session_that_the_whole_roster_does_not(whole, own, why):
+    """Otherwise an agent would account for a noise that no keeper draws."""
+    leaves = [roster_leaf(i, member, own) for i, member in enumerate(whole.roster)]
+    tree = MerkleTree(leaves)
+    told = msgspec.msgpack.decode(whole.canonical)
+    told |= {"root": tree.root, "mechanism": told["mechanism"] | dict.fromkeys(own)}
+    with pytest.raises(InputError, match=why):
+        decode_for_one(msgspec.msgpack.Encoder(order="deterministic").encode(told), leaves[0], tree.path(0))

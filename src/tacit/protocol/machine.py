@@ -43,7 +43,7 @@ thousand times as long as its request."""
 TELL_FIRST, TELL_IN_ROUND, TELL_RARELY = 2.0, 10.0, 60.0
 """Seconds until missing members are reported: after the start, after a round began, and the longest pause."""
 MOST_EVIDENCE = 16
-"""Maximum number of contradictions that are recorded; further ones are only counted."""
+"""After so many contradictions only the first one of each further sender is recorded; others are counted."""
 
 
 _KINDS: dict[type[Event], On] = {Tick: On.TICK, NoiseReady: On.NOISE, Halt: On.HALT, ReadingReady: On.READING}
@@ -220,7 +220,7 @@ class Machine(ABC):
         self._refuse(Refused(Refusal.EQUIVOCATION, evidence.sender))
         place = evidence.sender, evidence.round
         # One pair is proof enough. A liar can sign any number of them, which would fill the disk.
-        if place not in self._evidence and len(self._evidence) < MOST_EVIDENCE:
+        if place not in self._evidence and self._has_room(evidence.sender):
             self._evidence[place] = evidence.second
             self._records.append(evidence)
             self._notices.append(Equivocated(evidence.sender, evidence.round))
@@ -229,6 +229,13 @@ class Machine(ABC):
         listens = evidence.sender != COORDINATOR and evidence.sender in self.session.neighbours(self.number)
         if first and listens and self._may_answer(evidence.sender):
             self._messages.append(Send(evidence.sender, first))
+
+    def _has_room(self, sender: int) -> bool:
+        """Whether another contradiction of a sender is recorded.
+
+        The first one always is: otherwise a few liars could use up the room, and hide what others sign.
+        """
+        return len(self._evidence) < MOST_EVIDENCE or all(who != sender for who, _ in self._evidence)
 
     # ---- time ---------------------------------------------------------------------------------------
 

@@ -410,6 +410,9 @@ class Behind(Notice):
     def show(self, now: Standing, session: Session) -> None:
         now.behind = self.open - self.round
 
+    def cause(self) -> Hashable:
+        return self.event  # others say which round is open
+
 
 @final
 @dataclass(frozen=True)
@@ -449,6 +452,9 @@ class Forgotten(Notice):
 
     def show(self, now: Standing, session: Session) -> None:
         now.trouble = f"the coordinator has lost its ledger: it asks for round {self.asked}"
+
+    def cause(self) -> Hashable:
+        return COORDINATOR
 
 
 @final

@@ -227,6 +227,8 @@ class Session:
         self._check_question()
         # It refuses parameters out of range, and here a motion whose state is more than one number.
         self.mechanism.motion.pull  # noqa: B018
+        if isinstance(self.roster, OneOf) and self.roster.own:
+            self._check_own(self.roster)
         # Refused now, and not in the last round, when the loss of all others is spent.
         for agent in set(self._agents):
             agent.scale(self.rounds - 1)  # refuses a lattice too coarse for the last noise
@@ -251,6 +253,17 @@ class Session:
                 f"{must[2]} components and adjacency {must[3]!r}, got {low:g} to {high:g}, {self.components} "
                 f"components and adjacency {self.adjacency!r}."
             )
+
+    def _check_own(self, roster: OneOf) -> None:
+        """Refuse own parameters of the one known agent that no session has."""
+        if self.n == 1:
+            raise ParameterError("an agent that is alone must not have parameters of its own.")
+        # Keepers draw one noise for all. So the same is refused here as where the whole roster is known.
+        given = {
+            word: np.full(self.n, value) if word in roster.own else _plain(value)
+            for word, value in self.parameters.items()
+        }
+        ClientServer(named(self.law).from_words(given), agents=self.n, keepers=len(self.keepers))
 
     def _check_series(self, series: Series) -> None:
         for what, value in _of_series(series).items():
