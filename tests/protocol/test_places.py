@@ -14,6 +14,7 @@ from tests.doubles import (
     known_session,
 )
 
+from tacit.errors import LedgerError
 from tacit.protocol.agent import AgentMachine
 from tacit.protocol.codec import Codec, digest
 from tacit.protocol.coordinator import CoordinatorMachine
@@ -23,7 +24,7 @@ from tacit.protocol.messages import COORDINATOR, Ask, Feedback, Place, Present, 
 from tacit.protocol.notices import DisputeFound, Equivocated, Refused
 from tacit.protocol.places import LastUsed
 from tacit.protocol.private_state import Budget
-from tacit.protocol.records import Closed, Evidence, Spoke
+from tacit.protocol.records import Closed, Evidence, Moved, Spoke
 
 OTHERS = bytes(range(32))
 """The digest of a message that this agent did not make."""
@@ -83,6 +84,30 @@ def test_an_old_ledger_that_was_put_back_is_found_out_before_it_draws(kind, lost
     harness.start(0)
     assert harness.machine(0).disputed is not None  # nor after a restart
     assert any(isinstance(notice, DisputeFound) for notice in harness.notices[0])
+
+
+@pytest.mark.parametrize("kind", ["fading", "one-shot", "keepers"])
+@pytest.mark.parametrize("rounds", [0, 3])
+def test_an_old_ledger_is_found_out_while_its_message_waits_in_an_open_round(kind, rounds):
+    """The coordinator shows the message first, before anything that lets the agent draw."""
+    harness = played(SESSIONS[kind])
+    harness.start()
+    run_on(harness, rounds)
+    harness.stop(1)
+    harness.stop(2)
+    assert harness.run(lambda h: 0 in h.machine(COORDINATOR).course.reports)
+    made, records = spoken(harness, 0)[-1], harness.ledgers[0].records()
+    assert made == harness.machine(COORDINATOR).round  # it waits for the others
+    harness.stop(0)
+    keep = next(k for k, r in enumerate(records) if isinstance(r, Spoke) and r.update == made)
+    if rounds:  # not even the last feedback is in it
+        keep = next(k for k, r in enumerate(records) if isinstance(r, Moved) and r.update == made - 1)
+    harness.ledgers[0] = ListLedger(records[:keep])
+    sent = spoken(harness, 0)
+    harness.start(0)
+    with pytest.raises(LedgerError, match=f"sent message {made}, but not from this ledger"):
+        harness.run(most=200)
+    assert spoken(harness, 0) == sent
 
 
 @pytest.mark.parametrize("kind", SESSIONS)

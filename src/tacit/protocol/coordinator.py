@@ -353,6 +353,8 @@ class CoordinatorMachine(Machine):
         they draw again. The others may ask for it.
         """
         course = self.course
+        if who is not None:
+            self._show_own(who)
         if not course.feedback:
             for body in self._pace.first:
                 self._say(who, body)
@@ -361,6 +363,14 @@ class CoordinatorMachine(Machine):
         outside = course.connected.difference(course.past[-1], course.silent)
         for i in sorted(outside) if who is None else outside.intersection((who,)):
             self._tell_place(i)
+
+    def _show_own(self, who: int) -> None:
+        """Send an agent its message of the open round, if there is one.
+
+        Before anything that lets it draw. If its ledger lacks this message, it stops instead.
+        """
+        if isinstance(said := self._pace.reminder(who), bytes):
+            self._messages.append(Send(who, said))
 
     def _tell_place(self, who: int) -> None:
         """Send an agent its place in the last feedback; it is signed once."""
@@ -433,6 +443,7 @@ class CoordinatorMachine(Machine):
         if self._hasty:
             self._hasty = False
             self._timers.set("deadline", self.session.deadlines.start)
+        self._show_own(who)
         feedback = self.course.feedback
         if u + BATCH < self.round:  # first tell it the open round: it need not send messages on the way
             self._messages.append(Send(who, feedback[-1]))
@@ -442,15 +453,9 @@ class CoordinatorMachine(Machine):
         spoken = isinstance(message.body, Report) and who in self.course.past[-1]
         if 0 < self.round and u < self.session.exchanges and not spoken:
             self._tell_place(who)
-        if u == self.round:
-            self._remind(who)
-
-    def _remind(self, who: int) -> None:
-        said = self._pace.reminder(who)
-        if isinstance(said, bytes):
-            self._messages.append(Send(who, said))
-        elif said is not None:
-            self._say(who, said)
+        wanted = self._pace.reminder(who)
+        if u == self.round and wanted is not None and not isinstance(wanted, bytes):
+            self._say(who, wanted)
 
     def _nudge(self, who: int) -> None:
         """Tell a member that has just connected what it may have missed."""
