@@ -114,6 +114,6 @@ class OwnPlace:
         """Whether message u may be drawn, by what is known of earlier rounds.
 
         Either this ledger has made the message of the round before, or a place says that no report was used
-        that it did not make. A key that has spoken elsewhere is found out before it draws again.
+        that it did not make. A key whose message was used elsewhere is found out before it draws again.
         """
         return u == 0 or u - 1 in made or self.proved >= u - 1
