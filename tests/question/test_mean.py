@@ -99,3 +99,9 @@ def test_an_agent_starts_at_its_encoded_value_on_the_lattice(value):
     state = MixingState(Codec(session), 0, Budget(10.0), Plain(), value)
     assert state._state == session.lattice.start(value)
     assert state.clamped == (not -1 <= value <= 2)
+
+
+def test_an_encoded_record_shows_nothing():
+    """Not in a repr, and not in the text of what holds it."""
+    encoded = Mean(0, 10).encode(7.125)
+    assert "7.125" not in f"{encoded!r} {encoded} {[encoded]}"

@@ -29,6 +29,10 @@ class Encoded(NamedTuple):
     vector: tuple[Exact, ...]
     changed: bool
 
+    def __repr__(self) -> str:
+        """Show nothing: a repr ends in logs and errors."""
+        return "Encoded(private)"
+
 
 class MeanNoise(Protocol):
     """The noise of the mean vector: independent and alike in each component."""

@@ -36,8 +36,8 @@ class Histogram(Question):
 
     Examples
     --------
-    >>> Histogram([0, 1, 2, 5]).encode(1.5)
-    Encoded(vector=(0, 1, 0), changed=False)
+    >>> Histogram([0, 1, 2, 5]).encode(1.5).vector
+    (0, 1, 0)
     """
 
     edges: tuple[float, ...] | tuple[str, ...]

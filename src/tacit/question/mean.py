@@ -26,8 +26,9 @@ class Mean(Question):
 
     Examples
     --------
-    >>> Mean(0, 10).encode(11)
-    Encoded(vector=(10,), changed=True)
+    >>> vector, changed = Mean(0, 10).encode(11)
+    >>> vector, changed
+    ((10,), True)
     >>> Mean(0, 10, numbers=3).adjacency
     30.0
     """

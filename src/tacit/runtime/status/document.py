@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Literal, TypeAlias, final
 
 import msgspec
@@ -118,12 +119,12 @@ class StatusDocument(msgspec.Struct, kw_only=True):
         return dict(msgspec.to_builtins(self))
 
 
-class StatusPages:
+class StatusPages(ABC):
     """The pages of a process, for a `StatusServer`."""
 
+    @abstractmethod
     def document(self) -> StatusDocument:
         """Return the status as it is now."""
-        raise NotImplementedError
 
     def json(self) -> bytes:
         """Return the content of `/status`."""
