@@ -20,11 +20,11 @@ import numpy as np
 from rich.console import Console
 
 from tacit import ClientServer, Fading
-from tacit.audit import BROKEN, Deployed, Simulated, broken, examine, measure_loss
-from tacit.audit.attacks import ATTACKS, decide
-from tacit.audit.subjects import Subject
-from tacit.audit.testers import coin, tally
-from tacit.theory.privacy import epsilon
+from tacit.core.theory.privacy import epsilon
+from tacit.lab.audit import BROKEN, Deployed, Simulated, broken, examine, measure_loss
+from tacit.lab.audit.attacks import ATTACKS, decide
+from tacit.lab.audit.subjects import Subject
+from tacit.lab.audit.testers import coin, tally
 
 PAPER = Fading(sigma=0.8, c=10.0, q=0.6)
 PAIR, GROUP = ClientServer(PAPER, agents=2), ClientServer(PAPER, agents=3)

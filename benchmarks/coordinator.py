@@ -21,11 +21,11 @@ from rich.console import Console
 from benchmarks.harness import Contestant, Goal, Question, pace, race, save, show
 from benchmarks.network import make_plan
 from benchmarks.network_turns import Troupe
-from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Heard, Start
-from tacit.protocol.messages import NOTHING_HEARD, Feedback, Message, Present, Report
-from tacit.protocol.session import Session
-from tacit.runtime.identity.identity import Identity
+from tacit.core.protocol.coordinator import CoordinatorMachine
+from tacit.core.protocol.effects import Heard, Start
+from tacit.core.protocol.messages import NOTHING_HEARD, Feedback, Message, Present, Report
+from tacit.core.protocol.session import Session
+from tacit.live.identity.identity import Identity
 
 AGENTS, ROUNDS, TURNS = 100, 10, 30  # rounds in a turn, and at most so many turns
 PATIENCE = 10.0  # seconds for all turns

@@ -7,7 +7,7 @@ Contestants:
 - textbook: NumPy and SciPy as one would write it, ``rng.laplace``, ``A @ x``, a vector update;
 - JAX: the same, compiled, in an environment of its own (`benchmarks.peers`);
 - limit: the engine's own sum over closed neighbourhoods alone, on all cores, without any noise;
-- tacit: `tacit.simulation.simulate`.
+- tacit: `tacit.lab.simulation.simulate`.
 
 The first question is asked again in a process whose compiled code has no more than AVX2.
 """
@@ -35,10 +35,10 @@ from benchmarks import peers
 from benchmarks.harness import CORES, Answer, Contestant, Goal, Question, race, save, show
 from benchmarks.network_turns import Troupe
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.arrays import FloatArray
-from tacit.simulation import simulate
-from tacit.simulation._simd import closed_sum
-from tacit.simulation.threads import ThreadTeam, even_work
+from tacit.base.arrays import FloatArray
+from tacit.lab.simulation import simulate
+from tacit.lab.simulation._simd import closed_sum
+from tacit.lab.simulation.threads import ThreadTeam, even_work
 
 PARAMETERS = Fading(sigma=0.8, c=10.0, q=0.6)
 ROUNDS = 30

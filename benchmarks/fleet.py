@@ -27,14 +27,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tacit.protocol.session import Session
-from tacit.runtime.fleet.enrolment import enroll
-from tacit.runtime.fleet.invitation import Invitation
-from tacit.runtime.fleet.messages import AGENT, KEEPER
-from tacit.runtime.fleet.orders import radius_for
-from tacit.runtime.fleet.policy import policy_text
-from tacit.runtime.fleet.store import HubStore
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.core.protocol.session import Session
+from tacit.live.fleet.enrolment import enroll
+from tacit.live.fleet.invitation import Invitation
+from tacit.live.fleet.messages import AGENT, KEEPER
+from tacit.live.fleet.orders import radius_for
+from tacit.live.fleet.policy import policy_text
+from tacit.live.fleet.store import HubStore
+from tacit.live.ledger.ledger import Ledger
 
 KEEPERS = ("north", "south")
 LOW, HIGH, LOSS = 0.0, 10.0, 0.5

@@ -22,15 +22,15 @@ import time
 from pathlib import Path
 
 from benchmarks.fleet import HIGH, KEEPERS, LOW, FleetOfProcesses
-from tacit.protocol.records import Began, Ended, Moved, Spoke
-from tacit.runtime.fleet.store import HubStore
-from tacit.runtime.ledger import key_guard
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.core.protocol.records import Began, Ended, Moved, Spoke
+from tacit.live.fleet.store import HubStore
+from tacit.live.ledger import key_guard
+from tacit.live.ledger.ledger import Ledger
 
 LIFE, EVERY = 600, 60.0
 OPENED = """
 import sys, time
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.live.ledger.ledger import Ledger
 def resident():
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1])
 before, begun = resident(), time.perf_counter()

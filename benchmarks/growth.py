@@ -68,7 +68,7 @@ def _graph(n: int) -> Callable[[], object]:
 
 def _distributed(n: int) -> Callable[[], object]:
     from tacit import Distributed, Fading, Graph
-    from tacit.simulation import simulate
+    from tacit.lab.simulation import simulate
 
     mechanism = Distributed(Fading(0.8, 10.0, 0.6), Graph.from_name(f"regular:{n}:8:seed=1"))
     values = np.zeros(n)
@@ -77,7 +77,7 @@ def _distributed(n: int) -> Callable[[], object]:
 
 def _served(n: int) -> Callable[[], object]:
     from tacit import ClientServer, Fading
-    from tacit.simulation import simulate
+    from tacit.lab.simulation import simulate
 
     mechanism, values = ClientServer(Fading(0.8, 10.0, 0.6), n), np.zeros(n)
     return lambda: simulate(mechanism, values, 10)
@@ -85,7 +85,7 @@ def _served(n: int) -> Callable[[], object]:
 
 def _outcomes(n: int) -> Callable[[], object]:
     from tacit import ClientServer, Fading
-    from tacit.simulation import sample_outcome
+    from tacit.lab.simulation import sample_outcome
 
     mechanism = ClientServer(Fading(0.8, 10.0, 0.6), n)
     return lambda: sample_outcome(mechanism, 10_000, rounds=30)
@@ -93,28 +93,28 @@ def _outcomes(n: int) -> Callable[[], object]:
 
 def _radius(n: int) -> Callable[[], object]:
     from tacit import ClientServer, Fading
-    from tacit.theory.accuracy import radius
+    from tacit.core.theory.accuracy import radius
 
     return lambda: radius(ClientServer(Fading(0.8, 10.0, 0.6), n), 0.05)
 
 
 def _eigenvalues(n: int) -> Callable[[], object]:
     from tacit import Graph
-    from tacit.theory.spectrum import extremes
+    from tacit.core.theory.spectrum import extremes
 
     graph = Graph.from_name(f"regular:{n}:8:seed=1")
     return lambda: extremes(graph, np.ones(n))
 
 
 def _exact_noise(n: int) -> Callable[[], object]:
-    from tacit.noise import SafeNoise
+    from tacit.core.noise import SafeNoise
 
     return lambda: SafeNoise().draw(2.0**40, n)
 
 
 def _ledger(n: int) -> Callable[[], object]:
-    from tacit.protocol.records import Closed
-    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.core.protocol.records import Closed
+    from tacit.live.ledger.ledger import Ledger
 
     file = Path(tempfile.mkdtemp(prefix="tacit-growth-")) / "agent.ledger"
     atexit.register(shutil.rmtree, file.parent, ignore_errors=True)

@@ -18,11 +18,11 @@ from tests.doubles import known_ephemeral, known_key, known_session
 from benchmarks.harness import Contestant, Goal, Question, pace, race, save, show
 from benchmarks.network import commands, make_plan
 from benchmarks.network_turns import Troupe
-from tacit.protocol.codec import combined, digest
-from tacit.protocol.effects import Heard, NoiseReady, Start
-from tacit.protocol.keeper import KeeperMachine
-from tacit.protocol.masks import public_key
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Closing, Key
+from tacit.core.protocol.codec import combined, digest
+from tacit.core.protocol.effects import Heard, NoiseReady, Start
+from tacit.core.protocol.keeper import KeeperMachine
+from tacit.core.protocol.masks import public_key
+from tacit.core.protocol.messages import COORDINATOR, NOTHING_HEARD, Closing, Key
 
 AGENTS, KEEPERS, ROUNDS = 100, 2, 20  # rounds in a turn
 PATIENCE = 12.0  # seconds for one question

@@ -16,8 +16,8 @@ from itertools import count
 from pathlib import Path
 
 from benchmarks.harness import Contestant, Question, ask
-from tacit.protocol.records import Closed
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.core.protocol.records import Closed
+from tacit.live.ledger.ledger import Ledger
 
 RECORDS = 50  # in a turn
 SESSION = bytes([1]) * 32

@@ -32,15 +32,15 @@ from benchmarks import peers
 from benchmarks.harness import Answer, Contestant, Goal, Question, race, save, show
 from benchmarks.network_turns import Troupe
 from tacit import Fading, Graph
-from tacit.mechanism.lattice import Lattice
-from tacit.protocol.codec import Codec
-from tacit.protocol.messages import NOTHING_HEARD, Feedback, Report
-from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.schema import Deadlines
-from tacit.protocol.session import LAST_EXPIRY, Session
-from tacit.protocol.signatures import SIGNATURE_BYTES
-from tacit.runtime.identity.identity import Identity, provision
-from tacit.runtime.transport.schemes import to_dial
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.messages import NOTHING_HEARD, Feedback, Report
+from tacit.core.protocol.roster import COORDINATOR, Member
+from tacit.core.protocol.schema import Deadlines
+from tacit.core.protocol.session import LAST_EXPIRY, Session
+from tacit.core.protocol.signatures import SIGNATURE_BYTES
+from tacit.live.identity.identity import Identity, provision
+from tacit.live.transport.schemes import to_dial
 
 PROCESSES = 2
 DEGREE = 4

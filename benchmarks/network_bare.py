@@ -20,7 +20,7 @@ from websockets.asyncio.server import ServerConnection, broadcast, serve
 from websockets.exceptions import ConnectionClosed
 
 from benchmarks.network_turns import take_turns
-from tacit.runtime.transport.connection_diagnosis import require_endpoint
+from tacit.live.transport.connection_diagnosis import require_endpoint
 
 _SETTINGS: dict[str, Any] = {"compression": None, "ping_interval": None, "open_timeout": 300}
 

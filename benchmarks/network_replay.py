@@ -16,7 +16,7 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 
 from benchmarks.network_turns import take_turns
-from tacit.protocol.session import Session
+from tacit.core.protocol.session import Session
 
 _AT_ONCE = 32
 

@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any, final
 
 from benchmarks.network_turns import take_turns
-from tacit.protocol.notices import Answered, Notice, RoundClosed, Updated
-from tacit.protocol.session import Session
-from tacit.runtime.agent import Agent
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity.identity import TlsFiles
-from tacit.runtime.keeper import Keeper
-from tacit.runtime.participant import Participant
-from tacit.runtime.transport.base import Arrival, Network
-from tacit.runtime.transport.websocket import WebsocketTransport
+from tacit.core.protocol.notices import Answered, Notice, RoundClosed, Updated
+from tacit.core.protocol.session import Session
+from tacit.live.identity.identity import TlsFiles
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.coordinator import Coordinator
+from tacit.live.runtime.keeper import Keeper
+from tacit.live.runtime.participant import Participant
+from tacit.live.transport.base import Arrival, Network
+from tacit.live.transport.websocket import WebsocketTransport
 
 _AT_ONCE = 64
 

@@ -6,7 +6,7 @@ Contestants:
 
 - NumPy: ``rng.laplace`` in floating point, which protects nobody;
 - OpenDP, plainly: its measurement called on a list, or on a number, as its manual shows;
-- tacit: `tacit.noise.SafeNoise`.
+- tacit: `tacit.core.noise.SafeNoise`.
 
 The timing attack hears feedback, notes how long the agent takes to speak, and guesses from that
 whether the noise in the message was large or small: its area under the curve is 0.5 by chance.
@@ -28,9 +28,9 @@ from scipy.stats import mannwhitneyu
 
 from benchmarks.harness import Answer, Contestant, Goal, Question, race, save, show
 from tacit import Fading
-from tacit.arrays import FloatArray
-from tacit.mechanism.lattice import Lattice
-from tacit.noise import DrawnAhead, SafeNoise
+from tacit.base.arrays import FloatArray
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.noise import DrawnAhead, SafeNoise
 
 SCALE = 1.3 * 2.0**40
 LONG = 100_000

@@ -16,9 +16,9 @@ from scipy.sparse.linalg import eigsh
 
 from benchmarks.harness import Contestant, Goal, Question, ask
 from tacit import ClientServer, Fading, Graph
-from tacit.simulation import Record, sample_outcome, simulate
-from tacit.theory.accuracy import deviation, radius
-from tacit.theory.spectrum import extremes
+from tacit.core.theory.accuracy import deviation, radius
+from tacit.core.theory.spectrum import extremes
+from tacit.lab.simulation import Record, sample_outcome, simulate
 
 PARAMETERS = Fading(sigma=0.8, c=10.0, q=0.6)
 OUTCOMES = 100_000
@@ -34,7 +34,7 @@ def sampling() -> Question:
         return Contestant(name, lambda: sample_outcome(mechanism, OUTCOMES, rounds=ROUNDS), OUTCOMES / 1000)
 
     few = ClientServer(PARAMETERS, 1000)
-    engine = "tacit.simulation, 10^3 agents"
+    engine = "tacit.lab.simulation, 10^3 agents"
     return Question(
         "how far a run ends from the target, 30 rounds around a server",
         "1,000 outcomes",

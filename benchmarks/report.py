@@ -160,7 +160,7 @@ def keep(measured: dict[str, Any]) -> None:
 
 def write(measured: dict[str, Any]) -> None:
     """Write the page and the pictures."""
-    from tacit.plots.style import save
+    from tacit.lab.plots.style import save
 
     PAGE.write_text(page(measured))
     save(ratios_figure(list(rows(measured))), DOCS / "pictures" / "benchmarks.svg")
@@ -171,7 +171,7 @@ def ratios_figure(found: list[Row]) -> Figure:
     """Draw the ratios that have a goal, each named and with its goal; the table has all others."""
     from matplotlib.patheffects import withStroke
 
-    from tacit.plots.style import BLUE, GREY, INK, RED, canvas, plain_log, styled
+    from tacit.lab.plots.style import BLUE, GREY, INK, RED, canvas, plain_log, styled
 
     shown = [row for row in found if row.goal is not None and "alone" not in row.question]
     with styled():
@@ -216,7 +216,7 @@ def ratios_figure(found: list[Row]) -> Figure:
 
 def growth_figure(found: list[dict[str, Any]]) -> Figure:
     """Draw time and memory of the operations over their size, each named at its end."""
-    from tacit.plots.style import canvas, styled
+    from tacit.lab.plots.style import canvas, styled
 
     with styled():
         figure = canvas(9.2, 4.6)
@@ -244,7 +244,7 @@ def growth_figure(found: list[dict[str, Any]]) -> Figure:
 
 def _grown(ax: Axes, rows: list[tuple[int, str, list[int], list[float]]]) -> None:
     """Draw lines on logarithmic axes, named in a column on the right; equal numbers look the same."""
-    from tacit.plots.style import CYCLE, DASHES, MARKERS, label_room, plain_log, spread_labels
+    from tacit.lab.plots.style import CYCLE, DASHES, MARKERS, label_room, plain_log, spread_labels
 
     low, high = (pick(value for *_, row in rows for value in row) for pick in (min, max))
     ends = [float(np.log(row[-1] / low) / np.log(high / low)) for *_, row in rows]

@@ -12,9 +12,9 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 import tacit
-from tacit.audit import Simulated, broken
 from tacit.cli.values import read_values
-from tacit.plots import (
+from tacit.lab.audit import Simulated, broken
+from tacit.lab.plots import (
     curves,
     draw_bounds,
     draw_chebyshev,
@@ -27,7 +27,7 @@ from tacit.plots import (
     runs,
     save,
 )
-from tacit.simulation import Record, history_of
+from tacit.lab.simulation import Record, history_of
 
 VALUES = "uniform:15:25"
 """Made-up values, which follow from the seed 0."""

@@ -211,7 +211,7 @@ def picture_the_studio() -> None:
 def refer() -> None:
     """Rewrite the references of commands, sessions and metrics, and diagrams."""
     from tacit.cli.reference import markdown, renewed_fields
-    from tacit.protocol.diagrams import renewed
+    from tacit.core.protocol.diagrams import renewed
 
     (DOCS / "reference" / "cli.md").write_text(markdown())
     files = DOCS / "reference" / "files.md"
@@ -224,7 +224,7 @@ def refer() -> None:
 
 def with_metrics(page: str) -> str:
     """Return a page whose tables of metrics are as they are declared."""
-    from tacit.runtime.status.metrics import GAUGES, counters
+    from tacit.live.status.metrics import GAUGES, counters
 
     for kind, gauges in GAUGES.items():
         rows = [(one.name, one.meaning, one.label, "") for one in gauges]

@@ -13,9 +13,9 @@ from pathlib import Path
 from threading import Event, Thread
 
 from benchmarks.browser import browser, studio
-from tacit.protocol.standing import Standing
-from tacit.runtime.status.document import HubNumbers, StatusDocument, StatusPages
-from tacit.runtime.status.server import StatusServer
+from tacit.core.protocol.standing import Standing
+from tacit.live.status.document import HubNumbers, StatusDocument, StatusPages
+from tacit.live.status.server import StatusServer
 
 PICTURES = Path(__file__).resolve().parent / "pictures"
 REFUSED = "find=all&agents=500&high=1&budget=0.15&radius=0.5"

@@ -17,12 +17,12 @@ import msgspec
 import numpy as np
 from tests.doubles import Harness, ScriptedNoise, known_ephemeral, known_key, known_series, known_session
 
-from tacit.law.geometric import fading_scale
-from tacit.mechanism.whole import nearest
-from tacit.protocol.codec import Codec, combined, digest, history
-from tacit.protocol.masks import Party, agree, mask, public_key
-from tacit.protocol.merkle import MerkleTree
-from tacit.protocol.messages import (
+from tacit.core.law.geometric import fading_scale
+from tacit.core.mechanism.whole import nearest
+from tacit.core.protocol.codec import Codec, combined, digest, history
+from tacit.core.protocol.masks import Party, agree, mask, public_key
+from tacit.core.protocol.merkle import MerkleTree
+from tacit.core.protocol.messages import (
     KINDS,
     NOTHING_HEARD,
     Ask,
@@ -35,13 +35,13 @@ from tacit.protocol.messages import (
     Refusal,
     Stop,
 )
-from tacit.protocol.notices import Refused
-from tacit.protocol.places import LastUsed, state_leaf
-from tacit.protocol.records import Closed, Disclosed, Ended, Keyed, Moved, Shut, Spoke
-from tacit.protocol.roster import COORDINATOR, roster_leaf
-from tacit.protocol.session import Session
-from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.verification.verdict import verify
+from tacit.core.protocol.notices import Refused
+from tacit.core.protocol.places import LastUsed, state_leaf
+from tacit.core.protocol.records import Closed, Disclosed, Ended, Keyed, Moved, Shut, Spoke
+from tacit.core.protocol.roster import COORDINATOR, roster_leaf
+from tacit.core.protocol.session import Session
+from tacit.live.runtime.transcript import TranscriptWriter
+from tacit.live.verification.verdict import verify
 
 FILE = Path(__file__).parent / "reference" / "wire-vectors.json"
 

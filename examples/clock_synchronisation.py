@@ -17,13 +17,13 @@ import numpy as np
 from shared import FAILURE, Found, eavesdrop, options, tell
 
 from tacit import Graph, History, design
-from tacit.arrays import FloatArray
-from tacit.audit import Prior
-from tacit.noise import SimulatedNoise
-from tacit.plots.style import BLUE, GREY, INK, RED, canvas, label_line, plain_log, save, styled
-from tacit.rounding import fraction_up
-from tacit.theory.accuracy import target
-from tacit.theory.promise import Promise
+from tacit.base.arrays import FloatArray
+from tacit.base.rounding import fraction_up
+from tacit.core.noise import SimulatedNoise
+from tacit.core.theory.accuracy import target
+from tacit.core.theory.promise import Promise
+from tacit.lab.audit import Prior
+from tacit.lab.plots.style import BLUE, GREY, INK, RED, canvas, label_line, plain_log, save, styled
 
 LINKS = "geometric:100:0.2:seed=1"
 RANGES = {"offset": 50.0, "skew": 4.0, "wander": 1 / 128}  # ±ms, then ±ms per 100 s: 40 and 0.08 ppm

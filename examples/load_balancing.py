@@ -15,10 +15,10 @@ import numpy as np
 from shared import FAILURE, Found, eavesdrop, options, rms, tell
 
 from tacit import Graph, History, design
-from tacit.arrays import FloatArray
-from tacit.audit import Prior
-from tacit.noise import SimulatedNoise
-from tacit.plots.style import BLUE, GREY, INK, SKY, canvas, label_line, save, styled
+from tacit.base.arrays import FloatArray
+from tacit.core.noise import SimulatedNoise
+from tacit.lab.audit import Prior
+from tacit.lab.plots.style import BLUE, GREY, INK, SKY, canvas, label_line, save, styled
 
 NETWORK = "grid:8x8"
 CAPACITY, TENANT = 1000.0, 32.0  # requests/s that a server can do, and that one tenant may ask for

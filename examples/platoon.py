@@ -15,14 +15,14 @@ import numpy as np
 from shared import FAILURE, Found, eavesdrop, options, rms, tell
 
 from tacit import History, design
-from tacit.arrays import FloatArray
-from tacit.audit import Prior
-from tacit.mechanism import Mechanism
-from tacit.noise import SimulatedNoise
-from tacit.plots.style import BLUE, GREY, INK, RED, SKY, canvas, label_line, save, styled
-from tacit.rounding import shown_up
-from tacit.theory.accuracy import radius
-from tacit.theory.privacy import loss
+from tacit.base.arrays import FloatArray
+from tacit.base.rounding import shown_up
+from tacit.core.mechanism import Mechanism
+from tacit.core.noise import SimulatedNoise
+from tacit.core.theory.accuracy import radius
+from tacit.core.theory.privacy import loss
+from tacit.lab.audit import Prior
+from tacit.lab.plots.style import BLUE, GREY, INK, RED, SKY, canvas, label_line, save, styled
 
 TRUCKS, SECONDS, STEPS = 40, 120, 10  # one round a second, the motion in tenths of it
 SLOWEST, FASTEST = 20.0, 28.0  # m/s, known to all

@@ -15,12 +15,12 @@ import numpy as np
 from shared import FAILURE, Found, eavesdrop, joined, options, rms, tell
 
 from tacit import Graph, History, design
-from tacit.arrays import FloatArray, IntArray
-from tacit.audit import Prior
-from tacit.noise import SimulatedNoise
-from tacit.plots.style import BLUE, GREY, INK, ORANGE, PALE, PURPLE, RED, SKY, canvas, save, styled
-from tacit.rounding import shown_up
-from tacit.theory.accuracy import radius, target, variance, weights
+from tacit.base.arrays import FloatArray, IntArray
+from tacit.base.rounding import shown_up
+from tacit.core.noise import SimulatedNoise
+from tacit.core.theory.accuracy import radius, target, variance, weights
+from tacit.lab.audit import Prior
+from tacit.lab.plots.style import BLUE, GREY, INK, ORANGE, PALE, PURPLE, RED, SKY, canvas, save, styled
 
 RANGE = "geometric:250:0.16:seed=2"
 AMBIENT = np.array([26.0, 40.0])  # µg/m³ of dust and of dioxide: what all would like to know

@@ -1,7 +1,7 @@
 """What the five examples share: two options, one table, and an eavesdropper.
 
 Noise is simulated here, so that the numbers can be repeated. A deployment runs the same mechanisms with
-`tacit.noise.SafeNoise`, through `tacit session`, `tacit join` and `tacit peer`.
+`tacit.core.noise.SafeNoise`, through `tacit session`, `tacit join` and `tacit peer`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit import History
-from tacit.arrays import FloatArray
-from tacit.audit import Prior, reconstruct
-from tacit.plots.style import FORMATS
-from tacit.rounding import shown_up
+from tacit.base.arrays import FloatArray
+from tacit.base.rounding import shown_up
+from tacit.lab.audit import Prior, reconstruct
+from tacit.lab.plots.style import FORMATS
 
 FAILURE = 0.05
 """Radii are promised but for this probability."""

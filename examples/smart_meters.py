@@ -18,11 +18,11 @@ import numpy as np
 import pandapower as pp  # type: ignore[import-untyped]
 from shared import Found, options, rms, tell
 
-from tacit.arrays import FloatArray
-from tacit.mechanism.series import decoding_filter
-from tacit.plots.style import BLUE, GREY, INK, RED, canvas, label_line, save, styled
-from tacit.simulation import SeriesRuns, household_readings, simulate_series
-from tacit.theory.series import SeriesDesign, design_series, epsilon_of
+from tacit.base.arrays import FloatArray
+from tacit.core.mechanism.series import decoding_filter
+from tacit.core.theory.series import SeriesDesign, design_series, epsilon_of
+from tacit.lab.plots.style import BLUE, GREY, INK, RED, canvas, label_line, save, styled
+from tacit.lab.simulation import SeriesRuns, household_readings, simulate_series
 
 STATION = "T_idx_35"  # 400 kVA for 177 households: the busiest transformer of the town
 MOST = 10.0  # kW that a household can draw

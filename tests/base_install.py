@@ -29,17 +29,17 @@ from click.testing import CliRunner  # noqa: E402
 
 import tacit  # noqa: E402
 from tacit.cli import main  # noqa: E402
-from tacit.graph import Graph  # noqa: E402
-from tacit.mechanism.lattice import Lattice  # noqa: E402
-from tacit.protocol.roster import COORDINATOR, Member  # noqa: E402
-from tacit.protocol.session import Deadlines, Session  # noqa: E402
-from tacit.runtime.agent import Agent  # noqa: E402
-from tacit.runtime.coordinator import Coordinator  # noqa: E402
-from tacit.runtime.identity.identity import provision  # noqa: E402
-from tacit.runtime.keeper import Keeper  # noqa: E402
-from tacit.runtime.session.file import read_session, write_session  # noqa: E402
-from tacit.runtime.transcript import TranscriptWriter  # noqa: E402
-from tacit.runtime.transport.memory import MemoryNetwork  # noqa: E402
+from tacit.core.graph import Graph  # noqa: E402
+from tacit.core.mechanism.lattice import Lattice  # noqa: E402
+from tacit.core.protocol.roster import COORDINATOR, Member  # noqa: E402
+from tacit.core.protocol.session import Deadlines, Session  # noqa: E402
+from tacit.live.identity.identity import provision  # noqa: E402
+from tacit.live.runtime.agent import Agent  # noqa: E402
+from tacit.live.runtime.coordinator import Coordinator  # noqa: E402
+from tacit.live.runtime.keeper import Keeper  # noqa: E402
+from tacit.live.runtime.transcript import TranscriptWriter  # noqa: E402
+from tacit.live.sessions.file import read_session, write_session  # noqa: E402
+from tacit.live.transport.memory import MemoryNetwork  # noqa: E402
 
 AGENTS, KEEPERS = ["a", "b", "c"], ["north", "south"]
 LAW = tacit.Fading(0.8, 10, 0.6)

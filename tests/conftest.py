@@ -15,8 +15,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import settings
 
-from tacit.law import Fading, OneShot
-from tacit.mechanism.lattice import Lattice
+from tacit.core.law import Fading, OneShot
+from tacit.core.mechanism.lattice import Lattice
 
 # Load must not fail a test, and what lands must not depend on luck; elsewhere examples are new each time.
 settings.register_profile("any load", deadline=None, derandomize="CI" in os.environ, max_examples=50)
@@ -158,12 +158,12 @@ def play(
     `absent` says who says nothing in which round. On a graph those in `alone` average themselves only.
     A coordinator that `picks` uses no more messages than the quorum: those with the highest numbers.
     """
-    from tacit.protocol.codec import Codec, as_array, as_numbers, combined, digest, history
-    from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Report
-    from tacit.protocol.places import LastUsed
-    from tacit.protocol.records import Closed, Moved, Spoke
-    from tacit.protocol.roster import Member
-    from tacit.protocol.session import LAST_EXPIRY, Session
+    from tacit.core.protocol.codec import Codec, as_array, as_numbers, combined, digest, history
+    from tacit.core.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Report
+    from tacit.core.protocol.places import LastUsed
+    from tacit.core.protocol.records import Closed, Moved, Spoke
+    from tacit.core.protocol.roster import Member
+    from tacit.core.protocol.session import LAST_EXPIRY, Session
 
     keys = [Ed25519PrivateKey.from_private_bytes(bytes([i + 1]) * 32) for i in range(n + 1)]
     public = [key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw) for key in keys]

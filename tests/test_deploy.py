@@ -16,14 +16,14 @@ from tests.doubles import known_session
 from tests.runtime.fleets import Fleet, finished, following
 
 from tacit.cli import main
-from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.standing import Standing
-from tacit.runtime.agent import Agent
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.status.status import Status
-from tacit.runtime.transport.memory import MemoryNetwork
+from tacit.core.protocol.roster import COORDINATOR, Member
+from tacit.core.protocol.standing import Standing
+from tacit.live.fleet.fleet_status import AgentPages, HubPages
+from tacit.live.identity.identity import provision
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.coordinator import Coordinator
+from tacit.live.status.status import Status
+from tacit.live.transport.memory import MemoryNetwork
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"

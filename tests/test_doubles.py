@@ -14,9 +14,9 @@ from tests.doubles import (
     known_session,
 )
 
-from tacit.errors import ParameterError, StateError
-from tacit.protocol.messages import COORDINATOR
-from tacit.protocol.records import Ended
+from tacit.base.errors import ParameterError, StateError
+from tacit.core.protocol.messages import COORDINATOR
+from tacit.core.protocol.records import Ended
 
 
 def test_the_clock_moves_only_forward_and_only_by_hand():

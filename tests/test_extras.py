@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from tacit.errors import MissingExtra
-from tacit.extras import EXTRAS, explains_extras, missing_extra
+from tacit.base.errors import MissingExtra
+from tacit.base.extras import EXTRAS, explains_extras, missing_extra
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

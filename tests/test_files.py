@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from tacit import files
-from tacit.errors import FileError
+from tacit.base import files
+from tacit.base.errors import FileError
 
 
 def stopped_while_writing(path):

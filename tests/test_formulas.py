@@ -97,12 +97,12 @@ def exists(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["tacit.theory.privacy.gone", "tests/gone.py", "tests/test_docs.py::test_gone"]
+    "name", ["tacit.core.theory.privacy.gone", "tests/gone.py", "tests/test_docs.py::test_gone"]
 )
 def test_a_name_that_is_gone_is_noticed(name):
     assert not exists(name)
 
 
 def test_a_name_leads_to_its_line():
-    file, line = sources.place("tacit.theory.privacy.epsilon")
+    file, line = sources.place("tacit.core.theory.privacy.epsilon")
     assert "def epsilon(" in (ROOT / file).read_text().splitlines()[line - 1]

@@ -10,14 +10,14 @@ import pytest
 from click.testing import CliRunner
 
 import tacit.cli
-import tacit.plots
+import tacit.lab.plots
 from tacit import ClientServer, Fading, Graph
-from tacit.audit import Simulated, attacks, examine
-from tacit.comparison import compare, harness
-from tacit.comparison.method import Error, Guarantee, Method, Said
-from tacit.errors import ParameterError
-from tacit.graph.build import from_keys, pack
-from tacit.graph.families import FAMILIES, Family
+from tacit.base.errors import ParameterError
+from tacit.core.graph.build import from_keys, pack
+from tacit.core.graph.families import FAMILIES, Family
+from tacit.lab.audit import Simulated, attacks, examine
+from tacit.lab.comparison import compare, harness
+from tacit.lab.comparison.method import Error, Guarantee, Method, Said
 
 
 def wheel(agents):
@@ -76,7 +76,7 @@ def test_a_method_to_compare_with(monkeypatch):
     with pytest.raises(ParameterError, match="used once"):
         compare(ring, values, methods=[Nothing, Nothing], **asked)
 
-    module = ModuleType("tacit.comparison.nothing")
+    module = ModuleType("tacit.lab.comparison.nothing")
     module.Nothing = Nothing
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(harness.METHODS, "nothing", ("nothing", "Nothing"))
@@ -155,5 +155,5 @@ def test_a_verb_and_the_row_of_each_figure(monkeypatch):
     monkeypatch.setitem(tacit.cli.VERBS, "hello", "Say hello.")
     assert CliRunner().invoke(tacit.cli.main, ["hello"]).output == "hello\n"
     assert "Say hello." in CliRunner().invoke(tacit.cli.main, ["--help"]).output
-    for name in tacit.plots._FIGURES:
-        assert callable(getattr(tacit.plots, f"draw_{name}"))
+    for name in tacit.lab.plots._FIGURES:
+        assert callable(getattr(tacit.lab.plots, f"draw_{name}"))

@@ -1,6 +1,6 @@
 """How much memory there is, by what the system says."""
 
-from tacit import memory
+from tacit.base import memory
 
 
 def test_memory_is_known_here():

@@ -40,7 +40,7 @@ def test_a_package_and_a_function_under_it_never_share_a_name():
 
 @pytest.mark.parametrize("name", PACKAGES)
 def test_a_public_name_of_a_package_is_no_module_of_it(name):
-    """`import tacit.audit.beliefs` would put the module in the place of a function of that name."""
+    """`import tacit.lab.audit.beliefs` would put the module in the place of a function of that name."""
     package = importlib.import_module(name)
     modules = {module.name for module in pkgutil.iter_modules(package.__path__)}
     assert not modules & set(getattr(package, "__all__", ()))
@@ -84,10 +84,11 @@ def test_the_package_asks_its_root_only_for_the_version():
 
 
 def test_the_root_is_light():
-    """Neither the import nor the list of names loads numpy, or any module of the package but one."""
+    """Neither the import nor the list of names loads numpy, or any module of the package but `lazy`."""
     code = (
         "import sys, tacit; dir(tacit); loaded = {m for m in sys.modules if m.startswith('tacit.')};"
-        "assert loaded == {'tacit.lazy'}, loaded; assert not {'numpy', 'scipy', 'click'} & set(sys.modules)"
+        "assert loaded == {'tacit.base', 'tacit.base.lazy'}, loaded;"
+        "assert not {'numpy', 'scipy', 'click'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -138,8 +139,8 @@ def test_the_files_of_each_role_are_there_and_are_shallow():
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")][1:]
     assert [row[0] for row in rows] == ["coordinator", "agent", "keeper", "peer"]
     for _, machine, parts, around in rows:
-        names = [f"tacit.protocol.{name}" for name in re.findall(r"`(\w+)\.py`", machine + parts)]
-        for module in map(importlib.import_module, [*names, f"tacit.runtime.{around.strip('`')[:-3]}"]):
+        names = [f"tacit.core.protocol.{name}" for name in re.findall(r"`(\w+)\.py`", machine + parts)]
+        for module in map(importlib.import_module, [*names, f"tacit.live.runtime.{around.strip('`')[:-3]}"]):
             for what in vars(module).values():
                 if inspect.isclass(what) and what.__module__ == module.__name__:
                     levels = [each for each in what.__mro__ if each.__module__.startswith("tacit.")]

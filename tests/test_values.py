@@ -12,8 +12,8 @@ import xarray as xr
 
 import tacit
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.simulation import Record
-from tacit.simulation.results import load, save
+from tacit.lab.simulation import Record
+from tacit.lab.simulation.results import load, save
 
 LAW = Fading(0.5, 1.0, 0.8)
 EDGES = [(0, 1), (1, 2)]
@@ -80,9 +80,9 @@ def test_a_printed_design_is_a_table_and_its_numbers_are_there():
 
 def test_every_public_module_of_the_theory_is_seen_and_loads_when_used():
     code = (
-        "import tacit.theory, sys; names = dir(tacit.theory); assert 'accuracy' in names, names;"
-        "assert 'tacit.theory.accuracy' not in sys.modules;"
-        "tacit.theory.accuracy.radius; [getattr(tacit.theory, name) for name in names]"
+        "import tacit.core.theory, sys; names = dir(tacit.core.theory); assert 'accuracy' in names, names;"
+        "assert 'tacit.core.theory.accuracy' not in sys.modules;"
+        "tacit.core.theory.accuracy.radius; [getattr(tacit.core.theory, name) for name in names]"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -104,7 +104,7 @@ def test_a_result_says_which_graph_and_values_made_it(tmp_path):
 
 def test_one_word_has_one_meaning(tmp_path):
     """`radius` is that of all agents; the average's is `average_radius`, in sweeps too."""
-    from tacit.simulation import sweep
+    from tacit.lab.simulation import sweep
 
     found = sweep(
         {"agents": 3, "mixing": 0.5, "noise": 1.0, "decay": 0.8}, rounds=2, runs=3, path=tmp_path / "sweep"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.doubles import known_key, known_series, known_session
 
-from tacit.runtime.identity.keys import key_text
+from tacit.live.identity.keys import key_text
 
 ROOT = Path(__file__).parents[1]
 
@@ -88,7 +88,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, final
 
-from tacit.question.base import Answer, Encoded, Part, Question
+from tacit.core.question.base import Answer, Encoded, Part, Question
 
 
 @final
@@ -127,14 +127,14 @@ from tempfile import TemporaryDirectory
 from tests.doubles import small_session
 from tests.runtime.builders import limited, result_of
 
-from tacit.mechanism.lattice import Lattice
-from tacit.protocol.roster import COORDINATOR
-from tacit.question import Above
-from tacit.runtime.agent import Agent
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.session.file import read_session, write_session
-from tacit.runtime.transport.memory import MemoryNetwork
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.protocol.roster import COORDINATOR
+from tacit.core.question import Above
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.coordinator import Coordinator
+from tacit.live.identity.identity import provision
+from tacit.live.sessions.file import read_session, write_session
+from tacit.live.transport.memory import MemoryNetwork
 
 ABOVE = Above((1.0, 2.0))
 
@@ -169,9 +169,9 @@ def test_a_session_asks_for_it():
             assert abs(result.feedback - [0.75, 0.25]).max() < 0.05
 """
 QUESTION = {
-    "src/tacit/question/above.py": ABOVE,
-    "src/tacit/question/__init__.py": [
-        ("from tacit.question.base import", "from tacit.question.above import Above\n"),
+    "src/tacit/core/question/above.py": ABOVE,
+    "src/tacit/core/question/__init__.py": [
+        ("from tacit.core.question.base import", "from tacit.core.question.above import Above\n"),
         ('    "Answer",\n', '    "Above",\n'),
         ("Mean, Sum, Count, Histogram, Quantile", "Above, "),
     ],
@@ -182,11 +182,11 @@ QUESTION = {
     ],
 }
 USES_QUESTION = """
-import tacit.question
+import tacit.core.question
 tests = run_path("tests/question/test_above.py")
 tests["test_the_diameter_is_the_largest_distance"]()
 tests["test_a_session_asks_for_it"]()
-assert "Above" in tacit.question.__all__
+assert "Above" in tacit.core.question.__all__
 assert "Above" in Path("docs/reference/api/question.md").read_text().split()
 """
 
@@ -205,7 +205,7 @@ from typing import final
 
 import numpy as np
 
-from tacit.motion.base import Motion
+from tacit.core.motion.base import Motion
 
 A, B = np.array([[1, 0.25], [-0.25, 0.5]]), np.array([0, 0.25])
 
@@ -250,8 +250,8 @@ LEVEL = '''"""Constant noise for trucks."""
 
 from typing import final
 
-from tacit.law.base import Law
-from tacit.motion import Truck
+from tacit.core.law.base import Law
+from tacit.core.motion import Truck
 
 
 @final
@@ -269,13 +269,13 @@ import numpy as np
 from tests.doubles import known_session
 
 import tacit
-from tacit.errors import MotionError
-from tacit.law import register
-from tacit.law.truck_noise import TruckNoise
-from tacit.mechanism import ClientServer
-from tacit.mechanism.lattice import Lattice
-from tacit.noise.accounting import account
-from tacit.theory.privacy import epsilon
+from tacit.base.errors import MotionError
+from tacit.core.law import register
+from tacit.core.law.truck_noise import TruckNoise
+from tacit.core.mechanism import ClientServer
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.noise.accounting import account
+from tacit.core.theory.privacy import epsilon
 
 register(TruckNoise)
 LAW = TruckNoise(0.5, 1.0)  # its mixing is not used
@@ -309,22 +309,22 @@ def test_the_rest_is_refused():
         raise AssertionError(f"{what} works: move it to what works, here and in CONTRIBUTING")
 """
 MOTION = {
-    "src/tacit/motion/truck.py": TRUCK,
-    "src/tacit/motion/__init__.py": [
-        ("\n__all__ =", "from tacit.motion.truck import Truck\n"),
+    "src/tacit/core/motion/truck.py": TRUCK,
+    "src/tacit/core/motion/__init__.py": [
+        ("\n__all__ =", "from tacit.core.motion.truck import Truck\n"),
         ("]", ', "Truck"'),
     ],
-    "src/tacit/law/truck_noise.py": LEVEL,
+    "src/tacit/core/law/truck_noise.py": LEVEL,
     "tests/motion/test_truck.py": TEST_TRUCK,
     "docs/reference/api/motion.md": [(" -->", " Truck")],
 }
 USES_MOTION = """
-import tacit.motion
+import tacit.core.motion
 tests = run_path("tests/motion/test_truck.py")
 for name in ("test_the_loss_is_known", "test_trucks_agree", "test_the_rest_is_refused"):
     tests[name]()
 page = Path("docs/reference/api/motion.md").read_text().split()
-assert set(tacit.motion.__all__) <= set(page)
+assert set(tacit.core.motion.__all__) <= set(page)
 """
 
 
@@ -336,7 +336,7 @@ def test_own_dynamics(tmp_path):
 # ---- an option that reaches the session file --------------------------------------------------------
 
 OPTION = {
-    "src/tacit/protocol/schema.py": [
+    "src/tacit/core/protocol/schema.py": [
         (
             "class AnySession(",
             "class Shape(FieldTable, frozen=True):\n"
@@ -351,13 +351,13 @@ OPTION = {
             '    scales: Annotated[tuple[Real, ...], about("Of each update.")] = ()\n',
         ),
     ],
-    "src/tacit/protocol/session.py": [
+    "src/tacit/core/protocol/session.py": [
         (
             "    name: str\n",
             '    pattern: str = "usual"\n    figure: Shape = field(default_factory=Shape)\n'
             "    scales: tuple[float, ...] = ()\n",
         ),
-        ("from tacit.protocol.series", "from tacit.protocol.schema import Shape\n"),
+        ("from tacit.core.protocol.series", "from tacit.core.protocol.schema import Shape\n"),
     ],
     "tests/protocol/test_schema.py": [
         ('    "question": None,\n', '    "pattern": "usual",\n'),
@@ -374,9 +374,9 @@ OPTION = {
 USES_OPTION = """
 import json
 from tacit.cli.reference import session_fields
-from tacit.protocol.session import Session
-from tacit.runtime.fleet.orders import SessionOrder, designed, instance
-from tacit.runtime.session.file import read_session, session_text
+from tacit.core.protocol.session import Session
+from tacit.live.fleet.orders import SessionOrder, designed, instance
+from tacit.live.sessions.file import read_session, session_text
 
 for name, data in json.loads(sys.argv[1]).items():
     old = Session.decode(bytes.fromhex(data["bytes"]))
@@ -434,7 +434,7 @@ PIPE = '''"""A transport of 25 lines: everyone writes straight into the others' 
 
 from collections import defaultdict
 
-from tacit.runtime.transport.base import Inbox, Network
+from tacit.live.transport.base import Inbox, Network
 
 
 class Pipes:
@@ -467,17 +467,15 @@ class Pipes:
         self.ends[self.session.id].pop(self.who, None)
 '''
 TRANSPORT = {
-    "src/tacit/runtime/transport/pipe.py": PIPE,
-    "src/tacit/runtime/transport/schemes.py": [
-        ('"wss": (', '"pipe": ("tacit.runtime.transport.pipe", "Pipes"), ')
-    ],
+    "src/tacit/live/transport/pipe.py": PIPE,
+    "src/tacit/live/transport/schemes.py": [('"wss": (', '"pipe": ("tacit.live.transport.pipe", "Pipes"), ')],
 }
 USES_TRANSPORT = """
 import asyncio
-from tacit.runtime.agent import Agent
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.session.file import read_with_addresses, write_session
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.coordinator import Coordinator
+from tacit.live.identity.identity import provision
+from tacit.live.sessions.file import read_with_addresses, write_session
 from tests.doubles import small_session
 from tests.runtime.builders import limited, result_of
 
@@ -512,7 +510,7 @@ QUADRATIC = '''"""Noise that fades like 1/(t+1)^2."""
 from dataclasses import dataclass
 from typing import final
 
-from tacit.law.base import Law
+from tacit.core.law.base import Law
 
 
 @final
@@ -526,16 +524,16 @@ class Quadratic(Law):
         return self.c / ((u + 1) * (u + 1))
 '''
 LAW = {
-    "src/tacit/law/quadratic.py": QUADRATIC,
-    "src/tacit/law/registry.py": [
-        ("\n_LAWS:", "from tacit.law.quadratic import Quadratic\n"),
+    "src/tacit/core/law/quadratic.py": QUADRATIC,
+    "src/tacit/core/law/registry.py": [
+        ("\n_LAWS:", "from tacit.core.law.quadratic import Quadratic\n"),
         ("    Constant.name:", "    Quadratic.name: Quadratic,\n"),
     ],
 }
 USES_LAW = """
 import json
-from tacit.mechanism.lattice import Lattice
-from tacit.runtime.session.file import parse_session, session_text
+from tacit.core.mechanism.lattice import Lattice
+from tacit.live.sessions.file import parse_session, session_text
 from tests.doubles import known_session
 
 words = "analyze --agents 3 --mixing 0.6 --noise 4 --rounds 4 --law quadratic --json"

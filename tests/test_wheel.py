@@ -108,8 +108,8 @@ def what_members_need(python, folder):
         *tacit, "hub", "new", "hub", "--address", "wss://hub.example.org:7447", cwd=folder
     )
     assert "tacit-invitation-1-" in called(*tacit, "invite", "alice", "--hub", "hub", cwd=folder)
-    imports = "import tacit.runtime.fleet.follower, tacit.runtime.fleet.hub, tacit.runtime.keeper"
-    draw = "from tacit.noise.safe import SafeNoise; print(len(SafeNoise(threads=1).draw(100.0, 16)))"
+    imports = "import tacit.live.fleet.follower, tacit.live.fleet.hub, tacit.live.runtime.keeper"
+    draw = "from tacit.core.noise.safe import SafeNoise; print(len(SafeNoise(threads=1).draw(100.0, 16)))"
     assert called(python, "-c", f"{imports}; {draw}", cwd=folder) == "16\n"
     said = called(*tacit, "figure", "radius", code=2, cwd=folder)
     assert said.count("\n") == 1

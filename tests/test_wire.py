@@ -17,14 +17,14 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from tests.attack.judges import second_verifier
 from tests.doubles import known_key, known_session
 
-from tacit.errors import TacitError
-from tacit.graph import Graph
-from tacit.protocol.canonical import decode_for_one
-from tacit.protocol.codec import Codec
-from tacit.protocol.merkle import is_in_tree, merkle_root
-from tacit.protocol.messages import COORDINATOR, Message, Place
-from tacit.protocol.session import Session
-from tacit.runtime.verification.verdict import verify
+from tacit.base.errors import TacitError
+from tacit.core.graph import Graph
+from tacit.core.protocol.canonical import decode_for_one
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.merkle import is_in_tree, merkle_root
+from tacit.core.protocol.messages import COORDINATOR, Message, Place
+from tacit.core.protocol.session import Session
+from tacit.live.verification.verdict import verify
 
 ROOT = Path(__file__).parents[1]
 

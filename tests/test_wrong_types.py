@@ -8,7 +8,7 @@ import pytest
 
 import tacit
 from tacit import ClientServer, Constant, Distributed, Fading, Graph, InputError, OneShot
-from tacit.simulation import Record, simulate, sweep
+from tacit.lab.simulation import Record, simulate, sweep
 
 LAW = Fading(0.8, 10, 0.6)
 RING = Graph.from_name("ring:4")

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-import tacit.runtime
+import tacit.live
 
 CODE = "from tacit.cli import main; main()"
 VERBS = ("coordinate", "join", "keep", "peer")
@@ -88,8 +88,8 @@ def serve(end):
     """Fork a process for each request, until the other end is closed; return in each of them."""
     for verb in VERBS:
         importlib.import_module(f"tacit.cli.{verb}")
-    for name in tacit.runtime.__all__:  # loads its module
-        getattr(tacit.runtime, name)
+    for name in tacit.live.runtime.__all__:  # loads its module
+        getattr(tacit.live, name)
     importlib.import_module("opendp.prelude")
     gc.freeze()
     while True:

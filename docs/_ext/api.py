@@ -1,7 +1,7 @@
 """API pages from docstrings, in the order in which a page names things.
 
-``<!-- api: tacit.simulation simulate sweep -->`` becomes the description of these two names. A name may be
-one that the package exports, ``module.name``, or a module, which is then described in full. Without names
+``<!-- api: tacit.lab.simulation simulate sweep -->`` becomes the description of these two names. A name may
+be one that the package exports, ``module.name``, or a module, which is then described in full. Without names
 everything that the package exports is described.
 """
 
@@ -153,7 +153,10 @@ def _first_names() -> dict[str, str]:
 
 
 def _elsewhere(app: Sphinx, env: Any, node: pending_xref, contents: nodes.Element) -> nodes.Node | None:
-    """Find a name that is described under another one: `tacit.simulation.simulate` is `tacit.simulate`."""
+    """Find a name that is described under another one.
+
+    `tacit.lab.simulation.simulate` is `tacit.simulate`.
+    """
     if node.get("refdomain") != "py":
         return None
     target = node["reftarget"]

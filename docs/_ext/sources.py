@@ -1,8 +1,8 @@
 """Names of code, tests and files on a page lead to their source, which is a page of the site.
 
 A page writes ```` `tests/theory/test_privacy.py::test_name` ````, ```` `examples/platoon.py` ```` or
-```` `tacit.theory.privacy.epsilon` ```` as plain code. On the site the name is a link: to the API reference
-where that describes it, otherwise to the line where it is defined.
+```` `tacit.core.theory.privacy.epsilon` ```` as plain code. On the site the name is a link: to the API
+reference where that describes it, otherwise to the line where it is defined.
 """
 
 from __future__ import annotations

@@ -1,38 +1,27 @@
 """tacit: agree on the average of private numbers, round by round.
 
-The map of the package, from the ground up:
+Three floors and a door, from the ground up:
 
-- `tacit.errors`: every exception raised on purpose.
-- `tacit.graph`: who talks to whom.
-- `tacit.law`: noise laws: the size of the noise in each round, and its loss.
-- `tacit.question`: what is asked: mean, count, histogram and more.
-- `tacit.mechanism`: what the paper's mechanisms do; pure functions of (state, noise).
-- `tacit.history`: what happened in a run, as one value and one file.
-- `tacit.theory`: their guarantees in closed form, without sampling.
-- `tacit.noise`: where randomness comes from.
-- `tacit.simulation`: simulated runs, with noise from a seed.
-- `tacit.audit`: what an adversary could learn, and testers that try to break the promise.
-- `tacit.protocol`: agent, coordinator and peer as machines without a network.
-- `tacit.runtime`: the only place with network, disk and clock.
-- `tacit.plots`: data in, Figure out.
-- `tacit.cli`: the command line, one file per verb.
+- `tacit.base`: errors, files, arrays, reports: what every floor needs.
+- `tacit.core`: what is promised, and why: questions, laws, mechanisms, theory, protocol. Pure.
+- `tacit.lab`: what would happen and what could be learned: simulation, audit, comparison, plots.
+- `tacit.live`: what runs for real: members, hubs, ledgers, the verifier.
+- `tacit.cli` and `tacit.studio`: the command line and the web page.
 
 The names below load their module when first used, so that ``import tacit`` costs nothing.
 """
 
 from typing import TYPE_CHECKING
 
-from tacit.lazy import exports
+from tacit.base.lazy import exports
 
 if TYPE_CHECKING:
-    from tacit.audit import examine
-    from tacit.comparison import compare
-    from tacit.errors import Infeasible, InputError, TacitError
-    from tacit.graph import Graph
-    from tacit.history import History
-    from tacit.law import Constant, Fading, OneShot
-    from tacit.mechanism import ClientServer, Distributed
-    from tacit.question import (
+    from tacit.base.errors import Infeasible, InputError, TacitError
+    from tacit.core.graph import Graph
+    from tacit.core.history import History
+    from tacit.core.law import Constant, Fading, OneShot
+    from tacit.core.mechanism import ClientServer, Distributed
+    from tacit.core.question import (
         Count,
         GroupBy,
         Histogram,
@@ -44,11 +33,13 @@ if TYPE_CHECKING:
         Variance,
         WeightedMean,
     )
-    from tacit.runtime.fleet.follower import FleetAgent
-    from tacit.simulation import ask, simulate
-    from tacit.theory.answers import Design, design
-    from tacit.theory.plan import Plan
-    from tacit.theory.promise import Promise, analyze
+    from tacit.core.theory.answers import Design, design
+    from tacit.core.theory.plan import Plan
+    from tacit.core.theory.promise import Promise, analyze
+    from tacit.lab.audit import examine
+    from tacit.lab.comparison import compare
+    from tacit.lab.simulation import ask, simulate
+    from tacit.live.fleet.follower import FleetAgent
 
 __version__ = "0.2.0"
 
@@ -89,14 +80,14 @@ __all__ = [
 __getattr__, __dir__ = exports(
     __name__,
     {
-        "audit": ("examine",),
-        "comparison": ("compare",),
-        "errors": ("Infeasible", "InputError", "TacitError"),
-        "graph": ("Graph",),
-        "history": ("History",),
-        "law": ("Constant", "Fading", "OneShot"),
-        "mechanism": ("ClientServer", "Distributed"),
-        "question": (
+        "lab.audit": ("examine",),
+        "lab.comparison": ("compare",),
+        "base.errors": ("Infeasible", "InputError", "TacitError"),
+        "core.graph": ("Graph",),
+        "core.history": ("History",),
+        "core.law": ("Constant", "Fading", "OneShot"),
+        "core.mechanism": ("ClientServer", "Distributed"),
+        "core.question": (
             "Count",
             "GroupBy",
             "Histogram",
@@ -108,10 +99,10 @@ __getattr__, __dir__ = exports(
             "Variance",
             "WeightedMean",
         ),
-        "runtime.fleet.follower": ("FleetAgent",),
-        "simulation": ("ask", "simulate"),
-        "theory.answers": ("Design", "design"),
-        "theory.promise": ("Promise", "analyze"),
-        "theory.plan": ("Plan",),
+        "live.fleet.follower": ("FleetAgent",),
+        "lab.simulation": ("ask", "simulate"),
+        "core.theory.answers": ("Design", "design"),
+        "core.theory.promise": ("Promise", "analyze"),
+        "core.theory.plan": ("Plan",),
     },
 )

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 from tests.doubles import small_session
 
-from tacit.protocol.roster import COORDINATOR
-from tacit.protocol.session import Deadlines
-from tacit.runtime.agent import Agent
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.transport.memory import MemoryNetwork
+from tacit.core.protocol.roster import COORDINATOR
+from tacit.core.protocol.session import Deadlines
+from tacit.live.identity.identity import provision
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.coordinator import Coordinator
+from tacit.live.transport.memory import MemoryNetwork
 
 NAMES = ["a0", "a1"]
 

@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import numpy as np
 from tests.doubles import Harness, ScriptedNoise, known_key, known_series, known_session
 
-from tacit.errors import FileError
-from tacit.protocol.codec import Codec
-from tacit.protocol.messages import COORDINATOR, Refusal
-from tacit.protocol.records import Closed
-from tacit.runtime.verification.findings import GAPS, WRONG, refusal_name
-from tacit.runtime.verification.verdict import verify
+from tacit.base.errors import FileError
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.messages import COORDINATOR, Refusal
+from tacit.core.protocol.records import Closed
+from tacit.live.verification.findings import GAPS, WRONG, refusal_name
+from tacit.live.verification.verdict import verify
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "verify_independently.py"
 REFUSED = {refusal_name(reason) for reason in Refusal} - {*WRONG, *GAPS} | {"bad-frame"}

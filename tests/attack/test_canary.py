@@ -10,13 +10,13 @@ import pytest
 from rich.pretty import pretty_repr
 from tests.doubles.processes import COORDINATOR, Processes, Tail, make_addresses
 
+from tacit.base.errors import InputError
 from tacit.cli import private_value
-from tacit.errors import InputError
-from tacit.mechanism.whole import nearest_shift
-from tacit.protocol.codec import Codec
-from tacit.protocol.records import Began, Ended, Moved, Spoke
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.session.file import write_session
+from tacit.core.mechanism.whole import nearest_shift
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.records import Began, Ended, Moved, Spoke
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.sessions.file import write_session
 
 VALUE = 7.123456789012345
 DIGITS = "712345678901"

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tacit.base.errors import FileError, InputError, LedgerError
 from tacit.cli.notice_log import NoticeLog
 from tacit.cli.status_place import StatusPlace
-from tacit.errors import FileError, InputError, LedgerError
-from tacit.protocol.messages import COORDINATOR
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.process_notices import StatusServed
-from tacit.runtime.transcript import TranscriptWriter
+from tacit.core.protocol.messages import COORDINATOR
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime.process_notices import StatusServed
+from tacit.live.runtime.transcript import TranscriptWriter
 
 
 @pytest.mark.parametrize("content", [b"21.5", b"line\n21.5", b"SQLite format 3\0\n\0\0", b"{}\n{}"])

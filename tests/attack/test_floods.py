@@ -4,14 +4,14 @@ import io
 import json
 
 from tacit.cli.notice_log import NoticeLog
-from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Heard, Start, Tick
-from tacit.protocol.machine import ANSWERS_EVERY, ANSWERS_PER_TICK
-from tacit.protocol.messages import COORDINATOR, Ask, Refusal
-from tacit.protocol.notices import LostHistory, Refused, RoundOpened
-from tacit.protocol.records import Opened
-from tacit.runtime.telling import Throttled
-from tacit.runtime.transport.base import Frame, Inbox
+from tacit.core.protocol.coordinator import CoordinatorMachine
+from tacit.core.protocol.effects import Heard, Start, Tick
+from tacit.core.protocol.machine import ANSWERS_EVERY, ANSWERS_PER_TICK
+from tacit.core.protocol.messages import COORDINATOR, Ask, Refusal
+from tacit.core.protocol.notices import LostHistory, Refused, RoundOpened
+from tacit.core.protocol.records import Opened
+from tacit.live.runtime.telling import Throttled
+from tacit.live.transport.base import Frame, Inbox
 
 
 def test_what_waits_is_bounded_in_bytes_and_not_only_in_number():

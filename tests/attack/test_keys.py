@@ -8,12 +8,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.x509.oid import NameOID
 
-from tacit.errors import FileError, InputError
-from tacit.runtime.identity.certificates import Authority, Certificate, read_certificates
-from tacit.runtime.identity.keys import tls_key
-from tacit.runtime.status import reader
-from tacit.runtime.status.reader import read_status
-from tacit.runtime.transport.connection_diagnosis import require_endpoint
+from tacit.base.errors import FileError, InputError
+from tacit.live.identity.certificates import Authority, Certificate, read_certificates
+from tacit.live.identity.keys import tls_key
+from tacit.live.status import reader
+from tacit.live.status.reader import read_status
+from tacit.live.transport.connection_diagnosis import require_endpoint
 
 
 def authority(*names):

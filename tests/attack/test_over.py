@@ -12,8 +12,8 @@ import pytest
 from tests.doubles.processes import COORDINATOR, Processes, Tail, make_addresses
 
 from tacit.cli.private_value import read_state
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.session.file import write_session
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.sessions.file import write_session
 
 TACIT = (sys.executable, "-c", "from tacit.cli import main; main()")
 
@@ -165,11 +165,11 @@ def test_a_state_file_is_no_file_of_another_kind(crew, tmp_path):
 DUMP = """
 import ctypes, resource, sys
 sys.path[:0] = {path!r}
-from tacit.mechanism.lattice import Lattice
+from tacit.core.mechanism.lattice import Lattice
 libc = ctypes.CDLL(None)
 assert libc.prctl(3, 0, 0, 0, 0) == 1, "dumpable before"
-from tacit.runtime.agent import Agent
-from tacit.runtime.session.file import read_session
+from tacit.live.runtime.agent import Agent
+from tacit.live.sessions.file import read_session
 Agent(read_session({session!r}), 3.0, ledger={ledger!r}, identity={keys!r}, cap=1.0, transport=object())
 print(libc.prctl(3, 0, 0, 0, 0), resource.getrlimit(resource.RLIMIT_CORE)[0])
 """

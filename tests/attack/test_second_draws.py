@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from tacit.errors import CapExceeded, InputError, LedgerError
-from tacit.protocol.records import Began, Spoke
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.base.errors import CapExceeded, InputError, LedgerError
+from tacit.core.protocol.records import Began, Spoke
+from tacit.live.ledger.ledger import Ledger
 
 S, T = b"s" * 32, b"t" * 32
 
@@ -172,7 +172,7 @@ def test_a_lower_cap_counts_in_a_process_that_goes_on(folder):
 
 
 def test_what_a_session_costs_is_told_with_what_it_protects(world):
-    from tacit.protocol.notices import Cost
+    from tacit.core.protocol.notices import Cost
 
     wide, narrow = world.session(adjacency=10.0), world.session(adjacency=0.5)
     cost = Cost(planned=0.25, spent=0.0, cap=1.0)
@@ -189,7 +189,7 @@ def test_without_entropy_nothing_is_said(world, monkeypatch):
     network = world.network(session)
     sent = []
     network.taps.append(lambda sender, _to, _frame: sent.append(sender))
-    monkeypatch.setattr("tacit.noise.safe.SafeNoise.draw", exhausted)
+    monkeypatch.setattr("tacit.core.noise.safe.SafeNoise.draw", exhausted)
 
     async def main():
         async with world.agent(session, network, 0) as agent:

@@ -9,14 +9,24 @@ import pytest
 from tests.attack.judges import judged, judged_by_other, second_verifier, stage
 from tests.runtime.builders import lines_of, save
 
-from tacit.history.file import encoded
-from tacit.mechanism.series import SeriesDecoder
-from tacit.protocol.codec import combined, digest
-from tacit.protocol.messages import COORDINATOR, Closing, Done, Feedback, Key, Masked, Opening, Reason, Stop
-from tacit.protocol.notices import MeanPublished
-from tacit.protocol.places import LastUsed
-from tacit.protocol.records import Shut
-from tacit.runtime.transcript import TranscriptWriter, line_of, own_frame
+from tacit.core.history.file import encoded
+from tacit.core.mechanism.series import SeriesDecoder
+from tacit.core.protocol.codec import combined, digest
+from tacit.core.protocol.messages import (
+    COORDINATOR,
+    Closing,
+    Done,
+    Feedback,
+    Key,
+    Masked,
+    Opening,
+    Reason,
+    Stop,
+)
+from tacit.core.protocol.notices import MeanPublished
+from tacit.core.protocol.places import LastUsed
+from tacit.core.protocol.records import Shut
+from tacit.live.runtime.transcript import TranscriptWriter, line_of, own_frame
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,12 @@
 
 import asyncio
 
-from tacit.protocol.codec import Codec
-from tacit.protocol.effects import NoiseReady, Step
-from tacit.protocol.tables import AgentPhase
-from tacit.runtime.node import Node
-from tacit.runtime.noise import GRID, noise_ahead
-from tacit.runtime.transport.memory import MemoryNetwork
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.effects import NoiseReady, Step
+from tacit.core.protocol.tables import AgentPhase
+from tacit.live.runtime.node import Node
+from tacit.live.runtime.noise import GRID, noise_ahead
+from tacit.live.transport.memory import MemoryNetwork
 
 
 class Stepped:

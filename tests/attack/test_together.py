@@ -7,20 +7,20 @@ import sys
 import pytest
 from tests.saving import Saving
 
-from tacit.errors import LedgerError
-from tacit.protocol.records import Opened
-from tacit.runtime.ledger import flush
-from tacit.runtime.ledger.group_commit import save_all
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.base.errors import LedgerError
+from tacit.core.protocol.records import Opened
+from tacit.live.ledger import flush
+from tacit.live.ledger.group_commit import save_all
+from tacit.live.ledger.ledger import Ledger
 
 S = b"s" * 32
 
 
 FORKED = """
 import os
-from tacit.errors import StateError
-from tacit.noise.ahead import DrawnAhead, refill_together
-from tacit.noise.safe import SafeNoise
+from tacit.base.errors import StateError
+from tacit.core.noise.ahead import DrawnAhead, refill_together
+from tacit.core.noise.safe import SafeNoise
 
 source = SafeNoise(threads=1)
 pools = [DrawnAhead(source, lambda u: 2.0**40, depth=4) for _ in range(8)]
@@ -59,7 +59,7 @@ def test_a_ledger_closed_while_it_is_saved_holds_nobody_up(folder, monkeypatch):
         ledgers[0].close()
         raise OSError(9, "Bad file descriptor")
 
-    monkeypatch.setattr("tacit.runtime.ledger.group_commit.flush_together", closing)
+    monkeypatch.setattr("tacit.live.ledger.group_commit.flush_together", closing)
 
     errors = save_all([Saving(ledger, S, [Opened(S, (0,))]) for ledger in ledgers])
     assert [type(error) for error in errors] == [OSError, OSError]

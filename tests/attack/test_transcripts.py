@@ -6,15 +6,15 @@ import pytest
 from tests.doubles import known_feedback
 from tests.runtime.builders import lines_of, names, save
 
-from tacit.law import Fading
-from tacit.mechanism.lattice import Lattice
-from tacit.protocol.codec import Codec, digest
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Reason, Report, Stop
-from tacit.protocol.records import Ended
-from tacit.protocol.session import MOST_ROUNDS, Session
-from tacit.runtime.transcript import TranscriptWriter, header, line_of
-from tacit.runtime.verification.transcript_checker import Checker
-from tacit.runtime.verification.verdict import verify
+from tacit.core.law import Fading
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.protocol.codec import Codec, digest
+from tacit.core.protocol.messages import COORDINATOR, NOTHING_HEARD, Reason, Report, Stop
+from tacit.core.protocol.records import Ended
+from tacit.core.protocol.session import MOST_ROUNDS, Session
+from tacit.live.runtime.transcript import TranscriptWriter, header, line_of
+from tacit.live.verification.transcript_checker import Checker
+from tacit.live.verification.verdict import verify
 
 
 def write(path, game, by=COORDINATOR, records=None, **how):
@@ -25,7 +25,7 @@ def write(path, game, by=COORDINATOR, records=None, **how):
 
 def test_a_lie_cannot_hide_behind_harmless_findings(played, monkeypatch):
     """Both kinds have a limit of their own: of a thousand, here of five for speed."""
-    monkeypatch.setattr("tacit.runtime.verification.transcript_checker._MOST_FINDINGS", 5)
+    monkeypatch.setattr("tacit.live.verification.transcript_checker._MOST_FINDINGS", 5)
     checker = Checker(played(n=2).session)
     for name in ["torn"] * 8 + ["wrong-mean"]:
         checker.found(name)
@@ -165,7 +165,7 @@ def test_nothing_is_not_sound(played, tmp_path):
 
 def test_few_lines_that_ask_for_long_accounts_are_judged_without_them(played, tmp_path, monkeypatch):
     """One message of round 99,999 costs what an account of a hundred thousand says: 7 s for 1.3 KB."""
-    from tacit.runtime.verification import verdict as judge
+    from tacit.live.verification import verdict as judge
 
     game = played(rounds=4)
     mixing = 1 / 4096

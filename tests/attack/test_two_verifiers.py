@@ -15,9 +15,9 @@ import pytest
 from tests.attack.judges import EXAMPLE, judged, judged_by_other, second_verifier, stage
 from tests.runtime.builders import lines_of
 
-from tacit.history.file import encoded
-from tacit.protocol.codec import DOMAIN, combined
-from tacit.protocol.messages import (
+from tacit.core.history.file import encoded
+from tacit.core.protocol.codec import DOMAIN, combined
+from tacit.core.protocol.messages import (
     COORDINATOR,
     Ask,
     Closing,
@@ -32,7 +32,7 @@ from tacit.protocol.messages import (
     Report,
     Stop,
 )
-from tacit.runtime.transcript import TranscriptWriter, header, line_of, merge
+from tacit.live.runtime.transcript import TranscriptWriter, header, line_of, merge
 
 PATH = ((0, 1), (1, 2), (2, 3))
 GAMES = (

@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from tests.doubles import known_feedback, known_key, known_session
 
-from tacit.errors import CapExceeded
-from tacit.mechanism.lattice import Lattice
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import Codec, as_array, as_numbers
-from tacit.protocol.effects import Heard, NoiseReady, Start
-from tacit.protocol.messages import COORDINATOR, Ask, Message, Present, Report
-from tacit.protocol.private_state import Budget
-from tacit.protocol.session import LAST_EXPIRY
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.transport.base import Inbox
+from tacit.base.errors import CapExceeded
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.codec import Codec, as_array, as_numbers
+from tacit.core.protocol.effects import Heard, NoiseReady, Start
+from tacit.core.protocol.messages import COORDINATOR, Ask, Message, Present, Report
+from tacit.core.protocol.private_state import Budget
+from tacit.core.protocol.session import LAST_EXPIRY
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.transport.base import Inbox
 
 CAP = 1.0
 

@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import binom
 
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.audit import Deployed, Simulated, broken
-from tacit.audit.attacks import ATTACKS, coarser, decide, last_bit, precise, reachable
-from tacit.audit.portable import numpy_noise, textbook_noise
-from tacit.audit.testers import tally
+from tacit.lab.audit import Deployed, Simulated, broken
+from tacit.lab.audit.attacks import ATTACKS, coarser, decide, last_bit, precise, reachable
+from tacit.lab.audit.portable import numpy_noise, textbook_noise
+from tacit.lab.audit.testers import tally
 
 PAIR = ClientServer(Fading(0.8, 10, 0.6), agents=2)
 MIRONOV, HANEY = ATTACKS["Mironov on numpy"], ATTACKS["Haney"]

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, History, OneShot
-from tacit.audit import ADVERSARIES, Prior, Simulated, belief, log_likelihood, reconstruct
-from tacit.errors import ParameterError, StateError
+from tacit.base.errors import ParameterError, StateError
+from tacit.lab.audit import ADVERSARIES, Prior, Simulated, belief, log_likelihood, reconstruct
 
 PARAMETERS = {
     "fading": Fading(0.6, 2.0, 0.7),
@@ -90,7 +90,7 @@ def test_the_density_is_the_likelihood_over_its_mean(lattice):
 
 
 def test_on_a_lattice_the_declared_range_is_the_prior():
-    from tacit.audit import Deployed
+    from tacit.lab.audit import Deployed
 
     mechanism = ClientServer(PARAMETERS["fading"], agents=2)
     transcripts = Deployed(mechanism, -4, 4, seedable=True)([1.0, -2.0], 8, 2, 7)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Fading
-from tacit.audit import Deployed, Simulated, examine
-from tacit.audit.bits import bits_of, every_bit, fair_bits
-from tacit.audit.broken_mechanisms import planted
-from tacit.audit.residual import join, noise_of
+from tacit.lab.audit import Deployed, Simulated, examine
+from tacit.lab.audit.bits import bits_of, every_bit, fair_bits
+from tacit.lab.audit.broken_mechanisms import planted
+from tacit.lab.audit.residual import join, noise_of
 
 SERVER = ClientServer(Fading(0.8, 10, 0.6), agents=3)
 START, OTHER = np.array([1.1, 2.3, 4.7]), np.array([1.6, 2.3, 4.7])

@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from tacit import ClientServer, Fading
-from tacit.audit import BROKEN, Simulated, broken, write_folder
-from tacit.audit.conspiracy import KEEPER_BUGS as KNOWN_KEEPER_BUGS
 from tacit.cli import main
 from tacit.cli.audit import BUGS, KEEPER_BUGS
+from tacit.lab.audit import BROKEN, Simulated, broken, write_folder
+from tacit.lab.audit.conspiracy import KEEPER_BUGS as KNOWN_KEEPER_BUGS
 
 PAPER = ("--agents", 3, "--mixing", 0.8, "--noise", 10, "--decay", 0.6)
 SERVER = ClientServer(Fading(0.8, 10, 0.6), agents=3)

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Fading, OneShot
-from tacit.audit import broken, conspiracy, examine
-from tacit.audit.conspiracy import (
+from tacit.base.errors import ParameterError
+from tacit.lab.audit import broken, conspiracy, examine
+from tacit.lab.audit.conspiracy import (
     KEEPER_BUGS,
     WIDTH,
     MaskedSessions,
     examine_keepers,
 )
-from tacit.audit.likelihood import log_likelihood_ratio
-from tacit.audit.masked_frames import mask_findings, opening_finding
-from tacit.errors import ParameterError
+from tacit.lab.audit.likelihood import log_likelihood_ratio
+from tacit.lab.audit.masked_frames import mask_findings, opening_finding
 
 FADING = ClientServer(Fading(sigma=0.8, c=10, q=0.6), agents=50, keepers=2)
 ONCE = ClientServer(OneShot(sigma=0.5, c=2), agents=50, keepers=3)

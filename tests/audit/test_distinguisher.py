@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import binom
 
 from tacit import ClientServer, Fading, OneShot
-from tacit.audit import Simulated, log_likelihood_ratio, loss_law
-from tacit.audit.distinguisher import message_costs, sum_law
-from tacit.errors import ParameterError
-from tacit.theory.privacy import epsilon
+from tacit.base.errors import ParameterError
+from tacit.core.theory.privacy import epsilon
+from tacit.lab.audit import Simulated, log_likelihood_ratio, loss_law
+from tacit.lab.audit.distinguisher import message_costs, sum_law
 
 PAPER = Fading(0.8, 10, 0.6)
 

@@ -7,8 +7,12 @@ import pytest
 from scipy.special import gammainc
 from scipy.stats import binom
 
-from tacit import ClientServer, Distributed, Fading, Graph, OneShot, audit
-from tacit.audit import (
+from tacit import ClientServer, Distributed, Fading, Graph, OneShot
+from tacit.base.errors import FileError, ParameterError
+from tacit.core.noise.accounting import account
+from tacit.core.theory.privacy import epsilon
+from tacit.lab import audit
+from tacit.lab.audit import (
     BROKEN,
     NOT_PROVED,
     Deployed,
@@ -19,7 +23,7 @@ from tacit.audit import (
     examine_folder,
     write_folder,
 )
-from tacit.audit.audit_plan import (
+from tacit.lab.audit.audit_plan import (
     best_distance,
     default_rounds,
     default_starts,
@@ -28,10 +32,7 @@ from tacit.audit.audit_plan import (
     stand_in,
     weakest,
 )
-from tacit.audit.conspiracy import _PAIRS, _PAIRS_PER_SESSION
-from tacit.errors import FileError, ParameterError
-from tacit.noise.accounting import account
-from tacit.theory.privacy import epsilon
+from tacit.lab.audit.conspiracy import _PAIRS, _PAIRS_PER_SESSION
 
 PAPER = Fading(0.8, 10, 0.6)
 SERVER = ClientServer(PAPER, agents=3)

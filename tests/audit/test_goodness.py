@@ -5,10 +5,10 @@ import pytest
 from scipy.stats import binom
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.audit import Deployed, Simulated
-from tacit.audit import goodness as tests
-from tacit.audit.residual import Noise, _spread_rounded, _spread_whole, join, noise_of
-from tacit.audit.seeds import GENERATORS, guessable
+from tacit.lab.audit import Deployed, Simulated
+from tacit.lab.audit import goodness as tests
+from tacit.lab.audit.residual import Noise, _spread_rounded, _spread_whole, join, noise_of
+from tacit.lab.audit.seeds import GENERATORS, guessable
 
 PAPER = Fading(0.8, 10, 0.6)
 SERVER = ClientServer(PAPER, agents=3)

@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import kstest
 
 from tacit import ClientServer, Distributed, Fading, Graph, History, OneShot
-from tacit.audit import Prior, Simulated, belief
-from tacit.audit.insiders import _log_law
-from tacit.errors import StateError
+from tacit.base.errors import StateError
+from tacit.lab.audit import Prior, Simulated, belief
+from tacit.lab.audit.insiders import _log_law
 
 PARAMETERS = {"fading": Fading(0.6, 2.0, 0.7), "one-shot": OneShot(0.6, 2.0)}
 

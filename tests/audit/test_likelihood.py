@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from scipy.stats import dlaplace, laplace
 
 from tacit import ClientServer, Distributed, Fading, Graph, History, OneShot
-from tacit.audit import Deployed, Simulated, log_likelihood, log_likelihood_ratio, residuals
-from tacit.audit.likelihood import counted, log_likelihood_ratios, states
-from tacit.errors import StateError
-from tacit.mechanism.lattice import Lattice
-from tacit.noise import SimulatedNoise
-from tacit.noise.accounting import account
-from tacit.simulation.lattice import SimulatedWholeNoise, simulate_on_lattice
-from tacit.theory.privacy import epsilon, epsilons
-from tacit.theory.witness import find_witness
+from tacit.base.errors import StateError
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.noise import SimulatedNoise
+from tacit.core.noise.accounting import account
+from tacit.core.theory.privacy import epsilon, epsilons
+from tacit.core.theory.witness import find_witness
+from tacit.lab.audit import Deployed, Simulated, log_likelihood, log_likelihood_ratio, residuals
+from tacit.lab.audit.likelihood import counted, log_likelihood_ratios, states
+from tacit.lab.simulation.lattice import SimulatedWholeNoise, simulate_on_lattice
 
 PATH = Graph.from_edges([(0, 1), (1, 2)])
 PER_AGENT = Fading([0.8, 0.7, 0.6], [10.0, 5.0, 4.0], [0.6, 0.5, 0.7])

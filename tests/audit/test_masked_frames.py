@@ -11,19 +11,19 @@ import pytest
 from click.testing import CliRunner
 from tests.doubles import Harness, ScriptedNoise, known_key, known_session
 
-from tacit.audit import Simulated, examine_files, examine_folder, write_folder
-from tacit.audit.masked_frames import MaskedFrames, frame_findings, mask_findings
+from tacit.base.errors import FileError
 from tacit.cli import main
-from tacit.errors import FileError
-from tacit.law import Fading
-from tacit.mechanism import ClientServer
-from tacit.protocol import cover
-from tacit.protocol import keeper as keeper_module
-from tacit.protocol.codec import Codec
-from tacit.protocol.masks import mask
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Closing, Masked, Opening
-from tacit.protocol.records import Evidence
-from tacit.runtime.transcript import TranscriptWriter
+from tacit.core.law import Fading
+from tacit.core.mechanism import ClientServer
+from tacit.core.protocol import cover
+from tacit.core.protocol import keeper as keeper_module
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.masks import mask
+from tacit.core.protocol.messages import COORDINATOR, NOTHING_HEARD, Closing, Masked, Opening
+from tacit.core.protocol.records import Evidence
+from tacit.lab.audit import Simulated, examine_files, examine_folder, write_folder
+from tacit.lab.audit.masked_frames import MaskedFrames, frame_findings, mask_findings
+from tacit.live.runtime.transcript import TranscriptWriter
 
 LENGTH = 20
 

@@ -7,9 +7,9 @@ import pytest
 pytest.importorskip("matplotlib")
 
 from tacit import ClientServer, Fading
-from tacit.audit import AuditFinding, Simulated, broken, examine
-from tacit.plots.audit import closeness, draw_audit
-from tacit.plots.style import RED, save
+from tacit.lab.audit import AuditFinding, Simulated, broken, examine
+from tacit.lab.plots.audit import closeness, draw_audit
+from tacit.lab.plots.style import RED, save
 
 SERVER = ClientServer(Fading(0.8, 10, 0.6), agents=3)
 

@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
 from tacit import Fading, OneShot
-from tacit.audit import portable
 from tacit.cli import main
+from tacit.lab.audit import portable
 
 
 def test_logarithms_are_those_of_the_c_library_or_the_next_number():

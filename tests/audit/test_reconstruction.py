@@ -5,8 +5,8 @@ import pytest
 from scipy.stats import binom, kstest
 
 from tacit import ClientServer, Distributed, Fading, Graph, History, OneShot
-from tacit.audit import Prior, Simulated, log_likelihood, reconstruct
-from tacit.errors import ParameterError, StateError
+from tacit.base.errors import ParameterError, StateError
+from tacit.lab.audit import Prior, Simulated, log_likelihood, reconstruct
 
 FADING = ClientServer(Fading(0.6, 2.0, 0.7), agents=2)
 PRIORS = {

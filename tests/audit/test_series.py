@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tacit.audit.series import SERIES_BUGS, SLOTS, SeriesTrial, challenges, examine_series
+from tacit.base.errors import ParameterError
 from tacit.cli.series import BUGS
-from tacit.errors import ParameterError
-from tacit.theory.series import Hides, design_series
+from tacit.core.theory.series import Hides, design_series
+from tacit.lab.audit.series import SERIES_BUGS, SLOTS, SeriesTrial, challenges, examine_series
 
 CAUGHT = {
     "backlog": {"loss: only the last slot used"},

@@ -5,7 +5,7 @@ import pytest
 from tests.doubles import known_session
 
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.audit import Simulated
+from tacit.lab.audit import Simulated
 
 PARAMETERS = Fading(0.8, 10, 0.6)
 SERVER = ClientServer(PARAMETERS, agents=3)

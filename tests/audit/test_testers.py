@@ -5,8 +5,9 @@ import pytest
 from scipy.stats import binom, binomtest
 
 from tacit import ClientServer, Fading
-from tacit.audit import Simulated, broken, loss_law, measure_black_box, measure_loss
-from tacit.audit.testers import (
+from tacit.base.errors import ParameterError, StateError
+from tacit.lab.audit import Simulated, broken, loss_law, measure_black_box, measure_loss
+from tacit.lab.audit.testers import (
     Rule,
     coin,
     coin_for,
@@ -17,7 +18,6 @@ from tacit.audit.testers import (
     tally,
     to_learn_from,
 )
-from tacit.errors import ParameterError, StateError
 
 PAPER = Fading(0.8, 10, 0.6)
 PAIR = ClientServer(PAPER, agents=2)

@@ -34,7 +34,7 @@ def test_must_show():
 def test_slow_decay_fits_in_little_memory():
     """Address space is limited to what Python with numpy and scipy needs, and 1 GB more."""
     limited = (
-        "import resource; import tacit.cli, tacit.theory.promise; "
+        "import resource; import tacit.cli, tacit.core.theory.promise; "
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize() + 2**30; "
         "resource.setrlimit(resource.RLIMIT_AS, (used, used)); tacit.cli.main()"
     )

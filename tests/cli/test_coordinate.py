@@ -2,7 +2,7 @@
 
 from tests.doubles import known_session
 
-from tacit.runtime.coordinator import CoordinatorResult
+from tacit.live.runtime.coordinator import CoordinatorResult
 
 
 def result(feedback, components=1):

@@ -96,7 +96,7 @@ def test_an_existing_picture_is_kept(run, tmp_path):
 
 
 def test_a_picture_that_cannot_be_finished_leaves_nothing(run, tmp_path, monkeypatch):
-    from tacit.plots import style
+    from tacit.lab.plots import style
 
     def half(_figure, file):
         file.write_text("<svg")
@@ -175,15 +175,15 @@ def test_a_belief_of_conspirators_is_drawn(run, tmp_path):
 
 
 def test_the_choice_of_adversaries_is_the_librarys():
-    from tacit.audit import ADVERSARIES
     from tacit.cli import figure_sessions
+    from tacit.lab.audit import ADVERSARIES
 
     assert figure_sessions.ADVERSARIES == ADVERSARIES
 
 
 def test_widths_are_the_librarys():
     from tacit.cli import drawing
-    from tacit.plots import sheets
+    from tacit.lab.plots import sheets
 
     assert drawing.COLUMNS == tuple(sheets.COLUMNS)
 

@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from tacit.graph.families import FAMILIES
+from tacit.core.graph.families import FAMILIES
 
 
 def test_karate_is_as_networkx_has_it(answer):

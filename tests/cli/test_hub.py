@@ -12,10 +12,10 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from tacit.protocol.standing import Loss, Standing
-from tacit.runtime.fleet.invitation import Invitation
-from tacit.runtime.fleet.store import HubStore, SeenMember
-from tacit.runtime.status.document import HubNumbers, StatusDocument, WindowLoss
+from tacit.core.protocol.standing import Loss, Standing
+from tacit.live.fleet.invitation import Invitation
+from tacit.live.fleet.store import HubStore, SeenMember
+from tacit.live.status.document import HubNumbers, StatusDocument, WindowLoss
 
 
 @pytest.fixture
@@ -240,7 +240,7 @@ SHOWN = {
 @pytest.fixture
 def shown(monkeypatch):
     """Let an address answer with given bytes."""
-    from tacit.runtime.status import reader
+    from tacit.live.status import reader
 
     def answer(data):
         monkeypatch.setattr(reader, "_fetched", lambda *_: (200, data))
@@ -341,8 +341,8 @@ def test_the_source_of_a_value_is_tried_before_the_invitation_is_used(run, hub, 
 def test_a_gateway_enrols_many_with_one_command(run, answer, hub, tmp_path, monkeypatch):
     """Run again, it enrols the rest."""
     from tacit.cli import enroll as verb
-    from tacit.runtime.fleet import enrolment
-    from tacit.runtime.fleet.policy import read_policy
+    from tacit.live.fleet import enrolment
+    from tacit.live.fleet.policy import read_policy
 
     made = []
 

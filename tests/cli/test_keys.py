@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tacit.runtime.identity.certificates import Authority
-from tacit.runtime.identity.identity import Identity
+from tacit.live.identity.certificates import Authority
+from tacit.live.identity.identity import Identity
 
 
 @pytest.fixture

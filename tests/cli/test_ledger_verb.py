@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tacit.protocol.records import Began, Opened, Spoke
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.core.protocol.records import Began, Opened, Spoke
+from tacit.live.ledger.ledger import Ledger
 
 S, T = bytes([0x5F]) + b"s" * 31, bytes([0x5E]) + b"t" * 31
 

@@ -6,11 +6,11 @@ import os
 
 import pytest
 
+from tacit.base.errors import InputError
 from tacit.cli.log_file import LogFile
 from tacit.cli.notice_log import NoticeLog
-from tacit.errors import InputError
-from tacit.runtime.fleet.hub_notices import Drained, SessionBegun
-from tacit.runtime.process_notices import Trouble
+from tacit.live.fleet.hub_notices import Drained, SessionBegun
+from tacit.live.runtime.process_notices import Trouble
 
 
 def test_lines_that_cannot_be_written_are_counted_and_the_rest_follows(tmp_path, monkeypatch, capsys):

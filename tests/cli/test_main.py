@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.base.errors import Infeasible, StateError
 from tacit.cli import VERBS, analyze, failures, main
 from tacit.cli.figure import command as figures
-from tacit.errors import Infeasible, StateError
 
 HEAVY = (
     "numba",

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.base.errors import FileError
+from tacit.base.report import Grid, Row, Summary, each, jsonable, near, up
 from tacit.cli import output
-from tacit.errors import FileError
-from tacit.report import Grid, Row, Summary, each, jsonable, near, up
 
 
 @given(st.floats(min_value=1e-300, max_value=1e300))

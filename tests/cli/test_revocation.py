@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from tacit.errors import FileError, InputError
-from tacit.runtime.identity.certificates import CertificateSubject, Request
-from tacit.runtime.identity.identity import Identity, bundle, load_authority
-from tacit.runtime.identity.keys import read_signing_key, tls_key
-from tacit.runtime.identity.register import REVOKED, SIGNED, opened
-from tacit.runtime.identity.revocation import Revocations, revoked_list
-from tacit.runtime.identity.roster import read_roster
-from tacit.runtime.participant import loaded
+from tacit.base.errors import FileError, InputError
+from tacit.live.identity.certificates import CertificateSubject, Request
+from tacit.live.identity.identity import Identity, bundle, load_authority
+from tacit.live.identity.keys import read_signing_key, tls_key
+from tacit.live.identity.register import REVOKED, SIGNED, opened
+from tacit.live.identity.revocation import Revocations, revoked_list
+from tacit.live.identity.roster import read_roster
+from tacit.live.runtime.participant import loaded
 
 
 def said(result):
@@ -85,7 +85,7 @@ def test_a_name_keeps_its_key_although_the_certificate_could_not_be_written(read
 
     run("keys", "new", "carol")
     with monkeypatch.context() as patched:
-        patched.setattr("tacit.files.write_whole", full)
+        patched.setattr("tacit.base.files.write_whole", full)
         run("keys", "sign", "carol/request.pem", code=2)
     names = [json.loads(line)["name"] for line in Path("authority", SIGNED).read_text().splitlines()]
     assert names == ["alice", "bob", "carol"]
@@ -280,7 +280,7 @@ def test_a_signing_key_is_replaced_and_the_account_stays(ready, run, answer):
 
 @pytest.mark.parametrize("after", ["authority.crt", "signing.key", "tls.pem"])
 def test_installing_a_new_signing_key_can_be_repeated_after_a_crash(ready, run, monkeypatch, after):
-    import tacit.runtime.identity.identity as module
+    import tacit.live.identity.identity as module
 
     run("keys", "rotate", "alice")
     run("keys", "sign", "alice/request.pem", "--out", "new.crt")

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 from tests.doubles import small_session
 
+from tacit.base.errors import InputError
 from tacit.cli import running
-from tacit.errors import InputError
-from tacit.protocol.roster import Member
-from tacit.runtime.identity.identity import Identity, provision
-from tacit.runtime.session import file
+from tacit.core.protocol.roster import Member
+from tacit.live.identity.identity import Identity, provision
+from tacit.live.sessions import file
 
 NAMES = ["a0", "a1"]
 

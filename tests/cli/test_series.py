@@ -4,8 +4,8 @@ import csv
 
 import pytest
 
-from tacit.audit.series import SERIES_BUGS
 from tacit.cli.series import BUGS
+from tacit.lab.audit.series import SERIES_BUGS
 
 ABOUT = ["--hides", "step:2", "--range", "0:10", "--keepers", "1"]
 DAY = ["--series", "96", "--agents", "1000", *ABOUT]

@@ -4,10 +4,10 @@ import shutil
 
 import pytest
 
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.identity.keys import key_text
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.session.file import read_session
+from tacit.live.identity.identity import provision
+from tacit.live.identity.keys import key_text
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.sessions.file import read_session
 
 MEMBERS = ["coordinator", "a0", "a1", "north", "south"]
 ASKED = ("--roster", "roster.txt", "--low", 0, "--high", 10, "--loss", 30, "--every", "15m")

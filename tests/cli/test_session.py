@@ -5,7 +5,7 @@ import pytest
 
 from tacit import Graph
 from tacit.cli.simulated_run import play, settled
-from tacit.theory import accuracy
+from tacit.core.theory import accuracy
 
 
 def test_it_runs_until_the_noise_has_faded_and_agents_agree():

@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tacit.rounding import shown_up
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.session.file import read_session, read_with_addresses
+from tacit.base.rounding import shown_up
+from tacit.live.identity.identity import provision
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.sessions.file import read_session, read_with_addresses
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "how-to" / "keys-and-sessions.md"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Fading
-from tacit.noise import SimulatedNoise
-from tacit.simulation import load
+from tacit.core.noise import SimulatedNoise
+from tacit.lab.simulation import load
 
 RUN = ("simulate", "--agents", 20, "--mixing", 0.8, "--noise", 10, "--decay", 0.6)
 SECRETS = (271.8281828, -314.1592653, 161.8033988)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit.simulation import load_sweep
+from tacit.lab.simulation import load_sweep
 
 GRID = ("sweep", "--mixing", "0.5,0.8", "--epsilon", "1,2", "--runs", 20, "--rounds", 5)
 KEYS = {

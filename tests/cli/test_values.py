@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from tacit.base.errors import FileError, StateError
 from tacit.cli.values import made_up_spread, read_values
-from tacit.errors import FileError, StateError
 
 
 def read(tmp_path, text, n=None):

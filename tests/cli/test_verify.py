@@ -8,12 +8,12 @@ import pytest
 from click.testing import CliRunner
 
 from tacit.cli import main
-from tacit.protocol.standing import Loss, Standing
-from tacit.runtime.status.document import StatusDocument
-from tacit.runtime.status.server import StatusServer
-from tacit.runtime.status.status import Status
-from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.verification.verdict import verify
+from tacit.core.protocol.standing import Loss, Standing
+from tacit.live.runtime.transcript import TranscriptWriter
+from tacit.live.status.document import StatusDocument
+from tacit.live.status.server import StatusServer
+from tacit.live.status.status import Status
+from tacit.live.verification.verdict import verify
 
 PATH = ((0, 1), (1, 2), (2, 3))
 
@@ -177,7 +177,7 @@ def test_status_says_why_there_is_none(served):
 
 def test_a_status_of_few_words_has_its_title_in_one_line(capsys):
     from tacit.cli.output import print_result
-    from tacit.runtime.status.report import StatusReport
+    from tacit.live.status.report import StatusReport
 
     few = {"name": "coordinator", "role": "coordinator", "state": "waiting", "ready": True}
     found = StatusDocument(kind="member", **few, sessions=[Standing(name="feeder", rounds=5)])

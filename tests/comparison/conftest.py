@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.comparison.harness import load
+from tacit.lab.comparison.harness import load
 
 
 class ToldNoise:

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from tacit import Graph
 from tacit.cli import main
 from tacit.cli.compare import NAMES
-from tacit.comparison import METHODS, compare
-from tacit.plots import style
-from tacit.plots.compare import draw_compare
+from tacit.lab.comparison import METHODS, compare
+from tacit.lab.plots import style
+from tacit.lab.plots.compare import draw_compare
 
 SMALL = ("--graph", "ring:8", "--epsilon", 1, "--rounds", 30, "--runs", 40)
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from tacit import Graph
-from tacit.comparison import METHODS, Case, compare, harness
-from tacit.comparison.comparison import with_error
-from tacit.comparison.harness import _CELLS, _Measured, load
-from tacit.errors import GraphError, ParameterError, StateError
+from tacit.base.errors import GraphError, ParameterError, StateError
+from tacit.lab.comparison import METHODS, Case, compare, harness
+from tacit.lab.comparison.comparison import with_error
+from tacit.lab.comparison.harness import _CELLS, _Measured, load
 
 RUNS = 4000
 GRAPH = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (1, 3), (3, 5)])  # degrees 1 to 4

@@ -7,13 +7,13 @@ import pytest
 from scipy.stats import norm
 
 from tacit import Graph
-from tacit.comparison import Case
-from tacit.comparison.gossip import Gossip, leverages, mean_leverage
-from tacit.comparison.laplacian import Laplacian
-from tacit.comparison.method import likeliest_start
-from tacit.comparison.paper import ConstantNoise
-from tacit.comparison.zero_sum import ZeroSum
-from tacit.errors import ParameterError
+from tacit.base.errors import ParameterError
+from tacit.lab.comparison import Case
+from tacit.lab.comparison.gossip import Gossip, leverages, mean_leverage
+from tacit.lab.comparison.laplacian import Laplacian
+from tacit.lab.comparison.method import likeliest_start
+from tacit.lab.comparison.paper import ConstantNoise
+from tacit.lab.comparison.zero_sum import ZeroSum
 
 PURE = ("server", "server-one-shot", "graph", "constant", "laplacian", "one-shot")
 THETA = np.array([0.3, -0.2, 0.9, 0.1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import final
 
-from tacit.errors import ParameterError
+from tacit.base.errors import ParameterError
 
 
 @final

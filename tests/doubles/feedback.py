@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tacit.protocol.codec import Codec
-from tacit.protocol.messages import NOTHING_HEARD, Feedback
-from tacit.protocol.places import LastUsed
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.messages import NOTHING_HEARD, Feedback
+from tacit.core.protocol.places import LastUsed
 
 
 def known_feedback(codec: Codec, t: int, numbers: Sequence[int], **chosen: Any) -> Feedback:

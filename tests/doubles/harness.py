@@ -18,10 +18,10 @@ from tests.doubles.network import Faults, FaultyNetwork
 from tests.doubles.noise import ScriptedNoise
 from tests.doubles.sessions import known_ephemeral, known_key
 
-from tacit.errors import StateError, TacitError
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import (
+from tacit.base.errors import StateError, TacitError
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.coordinator import CoordinatorMachine
+from tacit.core.protocol.effects import (
     Event,
     Heard,
     Joined,
@@ -33,15 +33,15 @@ from tacit.protocol.effects import (
     Step,
     Tick,
 )
-from tacit.protocol.keeper import KeeperMachine
-from tacit.protocol.machine import Machine
-from tacit.protocol.notices import Notice
-from tacit.protocol.peer import PeerMachine
-from tacit.protocol.private_state import Budget
-from tacit.protocol.records import Erasing, Keyed, Record
-from tacit.protocol.roster import COORDINATOR
-from tacit.protocol.session import Session
-from tacit.protocol.tables import AgentPhase, CoordinatorPhase, KeeperPhase, PeerPhase
+from tacit.core.protocol.keeper import KeeperMachine
+from tacit.core.protocol.machine import Machine
+from tacit.core.protocol.notices import Notice
+from tacit.core.protocol.peer import PeerMachine
+from tacit.core.protocol.private_state import Budget
+from tacit.core.protocol.records import Erasing, Keyed, Record
+from tacit.core.protocol.roster import COORDINATOR
+from tacit.core.protocol.session import Session
+from tacit.core.protocol.tables import AgentPhase, CoordinatorPhase, KeeperPhase, PeerPhase
 
 FINISHED = {AgentPhase.FINISHED, CoordinatorPhase.FINISHED, PeerPhase.FINISHED, KeeperPhase.FINISHED}
 MADE = FINISHED | {CoordinatorPhase.SERVING, PeerPhase.SERVING, KeeperPhase.SERVING}

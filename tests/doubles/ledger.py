@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import final
 
-from tacit.protocol.records import Record, decode_record, encode_record
+from tacit.core.protocol.records import Record, decode_record, encode_record
 
 
 class SaveFailed(Exception):

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import click
 
+from tacit.base.errors import SessionOver
+from tacit.base.report import jsonable
 from tacit.cli import running
 from tacit.cli.private_value import write_state
-from tacit.errors import SessionOver
-from tacit.protocol.session import Session
-from tacit.report import jsonable
-from tacit.runtime.agent import Agent
-from tacit.runtime.agent_result import AgentResult
-from tacit.runtime.limits import LEDGER_FILES, require_files
-from tacit.runtime.session.file import read_with_addresses
-from tacit.runtime.transport.schemes import to_dial
-from tacit.runtime.workers import in_worker
+from tacit.core.protocol.session import Session
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.agent_result import AgentResult
+from tacit.live.runtime.limits import LEDGER_FILES, require_files
+from tacit.live.runtime.workers import in_worker
+from tacit.live.sessions.file import read_with_addresses
+from tacit.live.transport.schemes import to_dial
 
 _AT_ONCE = 64
 """How many ledgers and connections are opened at the same time."""

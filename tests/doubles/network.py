@@ -9,7 +9,7 @@ from typing import final
 
 from tests.doubles.clock import ManualClock
 
-from tacit.errors import ParameterError
+from tacit.base.errors import ParameterError
 
 
 @final

@@ -7,8 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
-from tacit.errors import StateError
-from tacit.mechanism.whole import as_whole
+from tacit.base.errors import StateError
+from tacit.core.mechanism.whole import as_whole
 
 
 @final

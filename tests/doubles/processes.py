@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
+from tacit.base.errors import TacitError
 from tacit.cli.failures import OVER
-from tacit.errors import TacitError
-from tacit.protocol.session import Session
-from tacit.runtime.identity.keys import key_text
-from tacit.runtime.identity.roster import COORDINATOR
+from tacit.core.protocol.session import Session
+from tacit.live.identity.keys import key_text
+from tacit.live.identity.roster import COORDINATOR
 
 _LEAN = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")}
 _PYTHON = (sys.executable, "-c", "from tacit.cli import main; main()")

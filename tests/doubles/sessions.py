@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from tacit.graph import Graph
-from tacit.law import named
-from tacit.mechanism.lattice import Lattice
-from tacit.protocol.fields import Time
-from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.schema import Deadlines
-from tacit.protocol.series import Series
-from tacit.protocol.session import LAST_EXPIRY, Session
-from tacit.theory.series import Hides, design_series
+from tacit.core.graph import Graph
+from tacit.core.law import named
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.protocol.fields import Time
+from tacit.core.protocol.roster import COORDINATOR, Member
+from tacit.core.protocol.schema import Deadlines
+from tacit.core.protocol.series import Series
+from tacit.core.protocol.session import LAST_EXPIRY, Session
+from tacit.core.theory.series import Hides, design_series
 
 
 def known_key(number: int, salt: str = "tacit") -> Ed25519PrivateKey:

@@ -15,15 +15,15 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import serve
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from tacit.protocol.codec import Codec
-from tacit.protocol.messages import Feedback, Message, Report
-from tacit.protocol.records import Spoke
-from tacit.protocol.session import Deadlines, Session
-from tacit.runtime.identity.certificates import LOOPBACK
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.session.file import write_session
-from tacit.runtime.verification.verdict import verify
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.messages import Feedback, Message, Report
+from tacit.core.protocol.records import Spoke
+from tacit.core.protocol.session import Deadlines, Session
+from tacit.live.identity.certificates import LOOPBACK
+from tacit.live.identity.identity import provision
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.sessions.file import write_session
+from tacit.live.verification.verdict import verify
 
 WAIT = 400.0  # generous: a busy machine is no failure
 

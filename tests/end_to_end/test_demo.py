@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tacit.runtime.session.file import read_session
-from tacit.runtime.verification.verdict import verify
+from tacit.live.sessions.file import read_session
+from tacit.live.verification.verdict import verify
 
 WAIT = 800
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tacit.protocol.session import Deadlines
-from tacit.runtime.identity.roster import COORDINATOR
+from tacit.core.protocol.session import Deadlines
+from tacit.live.identity.roster import COORDINATOR
 
 PATIENT = Deadlines(round=30.0, start=30.0, repeat=0.2)
 

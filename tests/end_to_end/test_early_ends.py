@@ -6,11 +6,11 @@ import pytest
 from click.testing import CliRunner
 
 from tacit.cli import main
-from tacit.protocol.session import Deadlines
-from tacit.runtime.identity.identity import install_revocations, load_authority
-from tacit.runtime.identity.register import opened
-from tacit.runtime.identity.roster import COORDINATOR
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.core.protocol.session import Deadlines
+from tacit.live.identity.identity import install_revocations, load_authority
+from tacit.live.identity.register import opened
+from tacit.live.identity.roster import COORDINATOR
+from tacit.live.ledger.ledger import Ledger
 
 
 def waits_for(made, unit, name):

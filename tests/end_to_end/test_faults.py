@@ -8,8 +8,8 @@ import time
 import pytest
 from tests.doubles.processes import COORDINATOR, Tail
 
-from tacit.protocol.session import Deadlines
-from tacit.runtime.transport.connection_diagnosis import require_endpoint
+from tacit.core.protocol.session import Deadlines
+from tacit.live.transport.connection_diagnosis import require_endpoint
 
 
 def run_with_kills(crew, kills, seed):
@@ -146,7 +146,7 @@ def test_many_agents_in_one_process(crew):
 
 def test_a_frame_flood_does_not_block_the_loop():
     """The inbox drops what is too much; nothing else is lost."""
-    from tacit.runtime.transport.base import Inbox
+    from tacit.live.transport.base import Inbox
 
     inbox = Inbox(10, frames=100)
     for k in range(1000):

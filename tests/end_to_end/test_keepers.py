@@ -11,9 +11,9 @@ import pytest
 from tests.doubles.processes import Processes, Tail
 
 from tacit.cli.demo_session import make_session
-from tacit.protocol.records import Disclosed, Ended, Evidence, Spoke
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.verification.verdict import verify
+from tacit.core.protocol.records import Disclosed, Ended, Evidence, Spoke
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.verification.verdict import verify
 
 WAIT = 600.0  # generous: a busy machine is no failure
 TACIT = (sys.executable, "-c", "from tacit.cli import main; main()")

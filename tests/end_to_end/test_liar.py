@@ -19,14 +19,14 @@ import numpy as np
 import pytest
 from tests.doubles import known_feedback
 
-from tacit.audit.likelihood import log_likelihood_ratio
-from tacit.history import AgentHistory, Wholes
-from tacit.protocol.codec import Codec, digest
-from tacit.protocol.messages import NOTHING_HEARD, Ask, Feedback, Message, Place, Present, Report
-from tacit.protocol.places import LastUsed
-from tacit.protocol.roster import COORDINATOR
-from tacit.runtime.transport.base import Frame
-from tacit.runtime.transport.websocket import WebsocketTransport
+from tacit.core.history import AgentHistory, Wholes
+from tacit.core.protocol.codec import Codec, digest
+from tacit.core.protocol.messages import NOTHING_HEARD, Ask, Feedback, Message, Place, Present, Report
+from tacit.core.protocol.places import LastUsed
+from tacit.core.protocol.roster import COORDINATOR
+from tacit.lab.audit.likelihood import log_likelihood_ratio
+from tacit.live.transport.base import Frame
+from tacit.live.transport.websocket import WebsocketTransport
 
 ASKED = 1000  # times, for one and the same round
 ROUNDS = 6

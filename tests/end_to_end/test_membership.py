@@ -5,9 +5,9 @@ import signal
 import numpy as np
 import pytest
 
-from tacit.protocol.session import Deadlines
-from tacit.runtime.identity.roster import COORDINATOR
-from tacit.runtime.verification.verdict import verify
+from tacit.core.protocol.session import Deadlines
+from tacit.live.identity.roster import COORDINATOR
+from tacit.live.verification.verdict import verify
 
 
 def happened(session, used):

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from tacit.protocol.session import Deadlines
-from tacit.runtime.identity.roster import COORDINATOR
+from tacit.core.protocol.session import Deadlines
+from tacit.live.identity.roster import COORDINATOR
 
 
 def _ip(*words):

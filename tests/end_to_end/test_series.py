@@ -13,17 +13,17 @@ import time
 
 import pytest
 
-from tacit.protocol.records import Closed, Disclosed, Spoke
-from tacit.protocol.roster import Member
-from tacit.protocol.session import Deadlines
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.identity.keys import key_text
-from tacit.runtime.identity.roster import Roster
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.session.file import write_session
-from tacit.runtime.session.series import draft_series
-from tacit.runtime.verification.verdict import verify
-from tacit.theory.series import Hides
+from tacit.core.protocol.records import Closed, Disclosed, Spoke
+from tacit.core.protocol.roster import Member
+from tacit.core.protocol.session import Deadlines
+from tacit.core.theory.series import Hides
+from tacit.live.identity.identity import provision
+from tacit.live.identity.keys import key_text
+from tacit.live.identity.roster import Roster
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.sessions.file import write_session
+from tacit.live.sessions.series import draft_series
+from tacit.live.verification.verdict import verify
 
 TACIT = (sys.executable, "-c", "from tacit.cli import main; main()")
 AGENTS, WAIT = ["a0", "a1"], 300

@@ -18,18 +18,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.doubles import known_feedback
 
-from tacit.protocol.codec import Codec
-from tacit.protocol.messages import NOTHING_HEARD, Ask, Done, Reason, Report, Stop
-from tacit.protocol.records import Spoke
-from tacit.protocol.roster import COORDINATOR as SERVER
-from tacit.protocol.session import Deadlines
-from tacit.runtime.identity.certificates import Request
-from tacit.runtime.identity.identity import bundle, install, load_authority, new_agent, provision
-from tacit.runtime.identity.roster import COORDINATOR
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.limits import require_files
-from tacit.runtime.session.file import write_session
-from tacit.runtime.transport.connection_diagnosis import require_endpoint
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.messages import NOTHING_HEARD, Ask, Done, Reason, Report, Stop
+from tacit.core.protocol.records import Spoke
+from tacit.core.protocol.roster import COORDINATOR as SERVER
+from tacit.core.protocol.session import Deadlines
+from tacit.live.identity.certificates import Request
+from tacit.live.identity.identity import bundle, install, load_authority, new_agent, provision
+from tacit.live.identity.roster import COORDINATOR
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime.limits import require_files
+from tacit.live.sessions.file import write_session
+from tacit.live.transport.connection_diagnosis import require_endpoint
 
 ALREADY_SAID = {4: "another process uses the same key", 5: "another process"}
 """What an agent says, by exit code, when its key has spoken elsewhere: shown its message, or only named."""

@@ -12,8 +12,8 @@ import threading
 
 import pytest
 
-from tacit.protocol.session import Deadlines
-from tacit.runtime.identity.roster import COORDINATOR
+from tacit.core.protocol.session import Deadlines
+from tacit.live.identity.roster import COORDINATOR
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 

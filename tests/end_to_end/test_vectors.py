@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tacit.cli.private_value import read_state
-from tacit.runtime.identity.roster import COORDINATOR
-from tacit.runtime.verification.verdict import verify
+from tacit.live.identity.roster import COORDINATOR
+from tacit.live.verification.verdict import verify
 
 RING = ((0, 1), (1, 2), (0, 2))
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tacit import Graph
-from tacit.noise import SimulatedNoise
-from tacit.theory.answers import design
+from tacit.core.noise import SimulatedNoise
+from tacit.core.theory.answers import design
 
 
 @pytest.fixture(scope="module")

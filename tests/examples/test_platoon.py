@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from tacit.theory.accuracy import radius
-from tacit.theory.answers import design
+from tacit.core.theory.accuracy import radius
+from tacit.core.theory.answers import design
 
 
 @pytest.fixture(scope="module")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tacit import Graph, History
-from tacit.audit import log_likelihood_ratio
-from tacit.noise import SimulatedNoise
-from tacit.theory.accuracy import weights
-from tacit.theory.answers import design
+from tacit.core.noise import SimulatedNoise
+from tacit.core.theory.accuracy import weights
+from tacit.core.theory.answers import design
+from tacit.lab.audit import log_likelihood_ratio
 
 NAME = "geometric:40:0.4:seed=1"
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Fading, OneShot
-from tacit.audit import Prior
-from tacit.noise import SimulatedNoise
+from tacit.core.noise import SimulatedNoise
+from tacit.lab.audit import Prior
 
 
 @pytest.mark.parametrize("parameters", [Fading(0.5, 2.0, 0.8), OneShot(0.5, 2.0)])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.sparse.csgraph import connected_components
 
 from tacit import Graph
-from tacit.errors import FileError, GraphError
-from tacit.graph import components
+from tacit.base.errors import FileError, GraphError
+from tacit.core.graph import components
 
 
 @st.composite

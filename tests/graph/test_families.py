@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tacit import Graph
-from tacit.errors import GraphError
-from tacit.graph.families import FAMILIES
+from tacit.base.errors import GraphError
+from tacit.core.graph.families import FAMILIES
 
 NAMES = [
     *(family.example for family in FAMILIES.values()),
@@ -151,7 +151,7 @@ def test_a_name_that_looks_like_a_file_is_answered_about_the_file(tmp_path):
 
 @pytest.mark.parametrize("name", [family.example for family in FAMILIES.values() if family.form != "karate"])
 def test_a_graph_that_does_not_fit_is_refused_before_it_is_built(monkeypatch, name):
-    monkeypatch.setattr("tacit.graph.build.machine_memory", lambda: 1000)
+    monkeypatch.setattr("tacit.core.graph.build.machine_memory", lambda: 1000)
     with pytest.raises(GraphError, match=r"GB of memory, and this machine has 1e-06 GB"):
         Graph.from_name(name)
 

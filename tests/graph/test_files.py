@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tacit import Graph
-from tacit.errors import FileError, InputError
-from tacit.graph import files
+from tacit.base.errors import FileError, InputError
+from tacit.core.graph import files
 
 quick = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 

@@ -7,9 +7,9 @@ import scipy.sparse as sp
 
 import tacit
 from tacit import Distributed, Fading, Graph, Plan
-from tacit.errors import FileError
-from tacit.simulation import Record, simulate, sweep
-from tacit.simulation.results import load, save
+from tacit.base.errors import FileError
+from tacit.lab.simulation import Record, simulate, sweep
+from tacit.lab.simulation.results import load, save
 
 LAW = Fading(0.8, 10, 0.6)
 PAIRS = [(0, 1), (1, 2), (2, 3), (0, 3)]

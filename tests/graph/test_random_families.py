@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chi2
 
 from tacit import Graph
-from tacit.graph import random_graphs
-from tacit.graph.build import halves, pack
-from tacit.graph.random_graphs import (
+from tacit.core.graph import random_graphs
+from tacit.core.graph.build import halves, pack
+from tacit.core.graph.random_graphs import (
     _bad,
     _chosen,
     _switched,
@@ -66,7 +66,7 @@ def test_larger_regular_graphs_too(require_simple, n, degree):
 
 
 def test_pairings_that_cannot_be_repaired_are_drawn_anew(monkeypatch, require_simple):
-    monkeypatch.setattr("tacit.graph.random_graphs._PATIENCE", 1)
+    monkeypatch.setattr("tacit.core.graph.random_graphs._PATIENCE", 1)
     for seed in range(50):
         graph = regular_graph(7, 2, seed)
         require_simple(graph)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import Graph
-from tacit.errors import GraphError
+from tacit.base.errors import GraphError
 
 
 @st.composite

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.audit import Deployed, Simulated, read_folder, write_folder
-from tacit.errors import FileError, InputError
-from tacit.history.file import Declared, read_history, write_history
-from tacit.mechanism.lattice import Lattice
-from tacit.mechanism.on_lattice import OnLattice
+from tacit.base.errors import FileError, InputError
+from tacit.core.history.file import Declared, read_history, write_history
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.mechanism.on_lattice import OnLattice
+from tacit.lab.audit import Deployed, Simulated, read_folder, write_folder
 
 PARAMETERS = Fading(0.8, 10, 0.6)
 SERVER = ClientServer(PARAMETERS, agents=3)

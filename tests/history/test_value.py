@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Distributed, Fading, Graph, History
-from tacit.audit import Deployed, Simulated
-from tacit.errors import StateError
-from tacit.history import Observation, Private
-from tacit.noise import SimulatedNoise
+from tacit.base.errors import StateError
+from tacit.core.history import Observation, Private
+from tacit.core.noise import SimulatedNoise
+from tacit.lab.audit import Deployed, Simulated
 
 SECRET = 31415.9265
 SERVER = ClientServer(Fading(0.5, 1, 0.9), agents=3)

@@ -12,23 +12,23 @@ from tests.doubles import Harness, ScriptedNoise, known_session
 
 import tacit
 from tacit import ClientServer, Constant, Distributed, Fading, Graph
-from tacit.audit import examine
+from tacit.base.errors import LawError
 from tacit.cli import main
-from tacit.errors import LawError
-from tacit.mechanism.lattice import Lattice
-from tacit.noise import SimulatedNoise
-from tacit.noise.accounting import account
-from tacit.noise.approximate import epsilon_delta
-from tacit.protocol.roster import Member
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.identity.roster import Roster
-from tacit.runtime.session.design import draft
-from tacit.simulation.engine import simulate
-from tacit.simulation.oracle import reference
-from tacit.simulation.record import Record
-from tacit.theory import accuracy, convergence, privacy
-from tacit.theory.plan import Plan
-from tacit.theory.promise import analyze
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.noise import SimulatedNoise
+from tacit.core.noise.accounting import account
+from tacit.core.noise.approximate import epsilon_delta
+from tacit.core.protocol.roster import Member
+from tacit.core.theory import accuracy, convergence, privacy
+from tacit.core.theory.plan import Plan
+from tacit.core.theory.promise import analyze
+from tacit.lab.audit import examine
+from tacit.lab.simulation.engine import simulate
+from tacit.lab.simulation.oracle import reference
+from tacit.lab.simulation.record import Record
+from tacit.live.identity.identity import provision
+from tacit.live.identity.roster import Roster
+from tacit.live.sessions.design import draft
 
 LAW = Constant(0.8, 10)
 SERVER = ClientServer(LAW, agents=5)

@@ -18,31 +18,31 @@ from click.testing import CliRunner
 from tests.doubles import known_session, small_session
 
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.audit import examine, read_folder, write_folder
+from tacit.base.errors import FileError, Infeasible, LawError, ParameterError
 from tacit.cli import main
-from tacit.errors import FileError, Infeasible, LawError, ParameterError
-from tacit.history import History
-from tacit.law import Law, named, register, registry
-from tacit.mechanism.lattice import Lattice
-from tacit.noise import SimulatedNoise
-from tacit.noise.approximate import epsilon_delta
-from tacit.protocol.roster import COORDINATOR
-from tacit.protocol.session import Session
-from tacit.runtime.agent import Agent
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.session.file import parse_session, read_session, session_text, write_session
-from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.transport.memory import MemoryNetwork
-from tacit.runtime.verification.verdict import verify
-from tacit.simulation import sample_average, sample_outcome, sweep
-from tacit.simulation.engine import simulate
-from tacit.simulation.oracle import reference
-from tacit.simulation.record import Record
-from tacit.theory import accuracy, convergence, moments, privacy
-from tacit.theory.answers import design
-from tacit.theory.plan import Plan
-from tacit.theory.promise import analyze
+from tacit.core.history import History
+from tacit.core.law import Law, named, register, registry
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.noise import SimulatedNoise
+from tacit.core.noise.approximate import epsilon_delta
+from tacit.core.protocol.roster import COORDINATOR
+from tacit.core.protocol.session import Session
+from tacit.core.theory import accuracy, convergence, moments, privacy
+from tacit.core.theory.answers import design
+from tacit.core.theory.plan import Plan
+from tacit.core.theory.promise import analyze
+from tacit.lab.audit import examine, read_folder, write_folder
+from tacit.lab.simulation import sample_average, sample_outcome, sweep
+from tacit.lab.simulation.engine import simulate
+from tacit.lab.simulation.oracle import reference
+from tacit.lab.simulation.record import Record
+from tacit.live.identity.identity import provision
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.coordinator import Coordinator
+from tacit.live.runtime.transcript import TranscriptWriter
+from tacit.live.sessions.file import parse_session, read_session, session_text, write_session
+from tacit.live.transport.memory import MemoryNetwork
+from tacit.live.verification.verdict import verify
 
 WAIT = 300
 SLACK = 0.025  # five standard deviations of a share of 0.1 in 4,000 runs
@@ -260,7 +260,7 @@ def test_a_law_of_an_installed_package_is_found_by_its_name(tmp_path, monkeypatc
 CUBIC = """
 from dataclasses import dataclass
 from typing import final
-from tacit.law import Law
+from tacit.core.law import Law
 
 @final
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Nothing outside `tacit.law` tests which law it has."""
+"""Nothing outside `tacit.core.law` tests which law it has."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import tacit
-from tacit.law import names
+from tacit.core.law import names
 
 SOURCE = Path(tacit.__file__).parent
 CLASSES = "Fading|OneShot|Constant"
@@ -43,7 +43,7 @@ def test_the_search_finds_what_it_is_for(text):
 def test_no_module_outside_law_tests_for_a_law():
     found = []
     for path in SOURCE.rglob("*.py"):
-        if path.parent == SOURCE / "law":
+        if path.parent == SOURCE / "core" / "law":
             continue
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
             found += [f"{path.relative_to(SOURCE)}:{number}: {what}" for what in offences(line)]

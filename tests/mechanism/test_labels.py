@@ -7,11 +7,11 @@ import pytest
 
 import tacit
 from tacit import Distributed, Fading, Graph, OneShot
-from tacit.audit import Simulated
-from tacit.errors import ParameterError, StateError
-from tacit.simulation import sweep
-from tacit.theory.plan import Plan
-from tacit.theory.targets import target
+from tacit.base.errors import ParameterError, StateError
+from tacit.core.theory.plan import Plan
+from tacit.core.theory.targets import target
+from tacit.lab.audit import Simulated
+from tacit.lab.simulation import sweep
 
 LAW = Fading(0.5, 1.0, 0.8)
 STAR = nx.Graph([("hub", "a"), ("hub", "b"), ("hub", "c")])

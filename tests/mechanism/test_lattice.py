@@ -13,11 +13,11 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import ParameterError, StateError
-from tacit.law.geometric import _power, fading_scale
-from tacit.mechanism.lattice import Lattice
-from tacit.mechanism.on_lattice import OnLattice
-from tacit.mechanism.whole import as_whole
+from tacit.base.errors import ParameterError, StateError
+from tacit.core.law.geometric import _power, fading_scale
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.mechanism.on_lattice import OnLattice
+from tacit.core.mechanism.whole import as_whole
 
 PAPER = Fading(sigma=0.8, c=10, q=0.6)
 untimed = settings(deadline=None)  # a busy machine is no failure

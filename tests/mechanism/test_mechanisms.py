@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import GraphError, ParameterError, StateError
+from tacit.base.errors import GraphError, ParameterError, StateError
 
 PATH = Graph.from_edges([(0, 1), (1, 2)])
 COMPLETE = Graph.from_edges([(0, 1), (0, 2), (1, 2)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit import Fading, OneShot
-from tacit.errors import ParameterError
+from tacit.base.errors import ParameterError
 
 
 def test_scales_fade_geometrically():

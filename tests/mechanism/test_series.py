@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.errors import ParameterError, StateError
-from tacit.mechanism.series import (
+from tacit.base.errors import ParameterError, StateError
+from tacit.core.mechanism.series import (
     BinaryTree,
     Independent,
     SeriesAgent,
@@ -22,7 +22,7 @@ from tacit.mechanism.series import (
     energy,
     published,
 )
-from tacit.theory.series import Hides, delta_of, design_series, loss_with
+from tacit.core.theory.series import Hides, delta_of, design_series, loss_with
 
 CODES = [SquareRoot, BinaryTree, Independent]
 YEAR = 35_040

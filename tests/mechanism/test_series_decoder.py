@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tacit.errors import ParameterError, StateError
-from tacit.mechanism.series import (
+from tacit.base.errors import ParameterError, StateError
+from tacit.core.mechanism.series import (
     BinaryTree,
     Independent,
     SeriesAgent,
@@ -15,7 +15,7 @@ from tacit.mechanism.series import (
     encoding_filter,
     published,
 )
-from tacit.theory.series import Hides
+from tacit.core.theory.series import Hides
 
 GRID = SeriesGrid(-20, 1.0, 11.0)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Constant, Distributed, Fading, OneShot
-from tacit.errors import ParameterError
+from tacit.base.errors import ParameterError
 
 PER_AGENT = Fading([0.3, 0.5, 0.7, 0.9], 1, 0.95)
 PATH = [(0, 1), (1, 2), (2, 3)]

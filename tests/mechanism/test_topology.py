@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Distributed, Fading, Graph
-from tacit.errors import ParameterError
-from tacit.mechanism.lattice import Lattice
-from tacit.mechanism.on_lattice import OnLattice
-from tacit.mechanism.topology import (
+from tacit.base.errors import ParameterError
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.mechanism.on_lattice import OnLattice
+from tacit.core.mechanism.topology import (
     ClosedNeighbourhood,
     GivenWeights,
     Metropolis,
@@ -198,8 +198,8 @@ class MaxDegree(Weights):
 
 
 def test_a_rule_of_ones_own_is_one_class_and_one_row(monkeypatch):
-    from tacit.mechanism.topology import registry
-    from tacit.theory import accuracy, convergence
+    from tacit.core.mechanism.topology import registry
+    from tacit.core.theory import accuracy, convergence
 
     monkeypatch.setattr(registry, "_RULES", dict(registry._RULES))
     register_weights(MaxDegree)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Fading, OneShot
-from tacit.errors import ParameterError
-from tacit.mechanism import Mechanism
+from tacit.base.errors import ParameterError
+from tacit.core.mechanism import Mechanism
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from tacit.errors import LedgerError
-from tacit.protocol.records import Began, Spoke
-from tacit.runtime.ledger import key_guard
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.base.errors import LedgerError
+from tacit.core.protocol.records import Began, Spoke
+from tacit.live.ledger import key_guard
+from tacit.live.ledger.ledger import Ledger
 
 EXPIRES = 4_000_000_000
 

@@ -6,11 +6,11 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from tacit.errors import MotionError, ParameterError
-from tacit.law import Fading, OneShot
-from tacit.mechanism import ClientServer
-from tacit.motion import Mixing, Motion
-from tacit.rounding import extended
+from tacit.base.errors import MotionError, ParameterError
+from tacit.base.rounding import extended
+from tacit.core.law import Fading, OneShot
+from tacit.core.mechanism import ClientServer
+from tacit.core.motion import Mixing, Motion
 
 EACH = np.array([0.25, 0.5, 0.8])
 

@@ -11,15 +11,15 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from tacit.law import Law
-from tacit.mechanism import ClientServer
-from tacit.mechanism.lattice import Lattice
-from tacit.motion import Motion
-from tacit.noise.accounting import account, sensitivities
-from tacit.rounding import extended
-from tacit.theory.agent_classes import classes_of
-from tacit.theory.privacy import epsilon
-from tacit.theory.targets import weights
+from tacit.base.rounding import extended
+from tacit.core.law import Law
+from tacit.core.mechanism import ClientServer
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.motion import Motion
+from tacit.core.noise.accounting import account, sensitivities
+from tacit.core.theory.agent_classes import classes_of
+from tacit.core.theory.privacy import epsilon
+from tacit.core.theory.targets import weights
 
 A, B, C = np.array([[1, 0.25], [-0.25, 0.5]]), np.array([0, 0.25]), np.array([1.0, 0])
 

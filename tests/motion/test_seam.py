@@ -1,4 +1,4 @@
-"""What an agent keeps of its state is written in one file, `tacit.motion.mixing`."""
+"""What an agent keeps of its state is written in one file, `tacit.core.motion.mixing`."""
 
 import ast
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 import tacit
 
 SOURCE = Path(tacit.__file__).parent
-HOME = SOURCE / "motion" / "mixing.py"
+HOME = SOURCE / "core" / "motion" / "mixing.py"
 NAMES = {"sigma", "mixing", "_sigma", "_mixing", "pull"}
 
 

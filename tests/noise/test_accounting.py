@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from tacit import Fading, OneShot
-from tacit.errors import ParameterError
-from tacit.mechanism.lattice import Lattice
-from tacit.noise import account, delta_for_epsilon, epsilon_delta, horizon
-from tacit.noise.accounting import sensitivities
-from tacit.theory.finite_precision import lattice_loss
-from tacit.theory.privacy import epsilon, loss
+from tacit.base.errors import ParameterError
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.noise import account, delta_for_epsilon, epsilon_delta, horizon
+from tacit.core.noise.accounting import sensitivities
+from tacit.core.theory.finite_precision import lattice_loss
+from tacit.core.theory.privacy import epsilon, loss
 
 PAPER = Fading(sigma=0.8, c=10, q=0.6)
 SLOW = Fading(sigma=0.1, c=10, q=0.92)

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from tacit import Fading
-from tacit.errors import ParameterError, StateError
-from tacit.mechanism.lattice import Lattice
-from tacit.noise import DrawnAhead, SafeNoise
-from tacit.noise.ahead import refill_together
+from tacit.base.errors import ParameterError, StateError
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.noise import DrawnAhead, SafeNoise
+from tacit.core.noise.ahead import refill_together
 
 
 class Scripted:

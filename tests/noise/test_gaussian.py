@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.errors import ParameterError, TacitError
-from tacit.noise import SafeGaussian
-from tacit.noise import gaussian as module
+from tacit.base.errors import ParameterError, TacitError
+from tacit.core.noise import SafeGaussian
+from tacit.core.noise import gaussian as module
 
 FALSE_ALARM = 1e-6
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import tacit
-from tacit.noise import _kernels
+from tacit.core.noise import _kernels
 
 KERNEL = """
-from tacit.noise._kernels import compiled
+from tacit.core.noise._kernels import compiled
 
 @compiled
 def twice(number):

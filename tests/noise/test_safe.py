@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tacit.errors import ParameterError, TacitError
-from tacit.noise import SafeNoise, WholeNoise
-from tacit.noise import safe as module
-from tacit.noise.safe import message_loss
+from tacit.base.errors import ParameterError, TacitError
+from tacit.core.noise import SafeNoise, WholeNoise
+from tacit.core.noise import safe as module
+from tacit.core.noise.safe import message_loss
 
 FALSE_ALARM = 1e-6
 untimed = settings(deadline=None)  # a busy machine is no failure
@@ -100,7 +100,7 @@ def test_it_cannot_be_seeded():
 
 PROCESS = """
 import os
-from tacit.noise import SafeNoise
+from tacit.core.noise import SafeNoise
 noise = SafeNoise()
 noise.draw(2.0**40, 5)
 child = os.fork()

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tacit import ClientServer, Fading, OneShot
-from tacit.errors import InputError
-from tacit.noise import SimulatedNoise
+from tacit.base.errors import InputError
+from tacit.core.noise import SimulatedNoise
 
 # ---------------------------------------------------------------- the oracle: whole numbers and a mask
 
@@ -102,8 +102,8 @@ def unmix64(word: int) -> int:
 def one_vector():
     import numba
 
-    from tacit.noise._kernels import next_draws
-    from tacit.noise._lanes import LANES
+    from tacit.core.noise._kernels import next_draws
+    from tacit.core.noise._lanes import LANES
 
     @numba.njit
     def draws(counter, step):
@@ -288,7 +288,7 @@ def test_importing_the_package_does_not_load_numba():
     import subprocess
     import sys
 
-    code = "import sys, tacit.noise, tacit.noise.simulated; assert 'numba' not in sys.modules"
+    code = "import sys, tacit.core.noise, tacit.core.noise.simulated; assert 'numba' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
@@ -299,7 +299,7 @@ def test_any_cpu_gives_the_same_bits(cpu):
     Without hardware support, fused steps are in software.
     """
     program = (
-        "import hashlib; from tacit.noise.simulated import SimulatedNoise as N;"
+        "import hashlib; from tacit.core.noise.simulated import SimulatedNoise as N;"
         "print(hashlib.sha256(N(7).draw(1.0, 30, 1000).tobytes()).hexdigest())"
     )
     features = {"haswell": "+avx,+avx2,+bmi,+bmi2,+fma,+popcnt,+sse4.2", "generic": ""}[cpu]

@@ -9,9 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.theory.convergence import assumption, contraction, potential, rate, rounds_to_agreement, step_sizes
-from tacit.theory.moments import mean_potential, mean_square_disagreement, second_moments
-from tacit.theory.rates import spectral_rate
+from tacit.core.theory.convergence import (
+    assumption,
+    contraction,
+    potential,
+    rate,
+    rounds_to_agreement,
+    step_sizes,
+)
+from tacit.core.theory.moments import mean_potential, mean_square_disagreement, second_moments
+from tacit.core.theory.rates import spectral_rate
 
 seeds = st.integers(0, 2**32)
 GRAPH = Graph.from_edges([(0, 1), (0, 2), (0, 3), (3, 4)])

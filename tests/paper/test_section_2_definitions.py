@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Fading
-from tacit.noise import SimulatedNoise
-from tacit.theory.accuracy import chebyshev_radius, radius
+from tacit.core.noise import SimulatedNoise
+from tacit.core.theory.accuracy import chebyshev_radius, radius
 
 
 def density(x, b):

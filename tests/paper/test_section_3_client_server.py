@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Fading
-from tacit.theory.accuracy import chebyshev_radius, d_tilde, variance
-from tacit.theory.privacy import epsilon
-from tacit.theory.witness import find_witness
+from tacit.core.theory.accuracy import chebyshev_radius, d_tilde, variance
+from tacit.core.theory.privacy import epsilon
+from tacit.core.theory.witness import find_witness
 
 SIGMA, C, Q, N = 0.8, 10.0, 0.6, 5
 MECHANISM = ClientServer(Fading(SIGMA, C, Q), agents=N)

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.theory import accuracy
-from tacit.theory.privacy import epsilon
-from tacit.theory.witness import find_witness
+from tacit.core.theory import accuracy
+from tacit.core.theory.privacy import epsilon
+from tacit.core.theory.witness import find_witness
 
 GRAPH = Graph.from_edges([(0, 1), (0, 2), (0, 3), (3, 4)])
 SIGMA = np.array([0.9, 0.5, 0.6, 0.7, 0.8])

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Fading
-from tacit.theory.accuracy import chebyshev_radius, radius
-from tacit.theory.privacy import epsilon
+from tacit.core.theory.accuracy import chebyshev_radius, radius
+from tacit.core.theory.privacy import epsilon
 
 
 def test_privacy_needs_noise_that_fades_slower_than_the_states_forget():

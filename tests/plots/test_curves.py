@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from tacit.errors import ParameterError
-from tacit.plots import curves
+from tacit.base.errors import ParameterError
+from tacit.lab.plots import curves
 
 
 def test_tradeoff_is_what_the_lemmas_say():
@@ -49,7 +49,7 @@ def test_the_radius_falls_with_epsilon_and_with_the_root_of_agents():
 
 
 def test_radius_curves_agree_with_a_design():
-    from tacit.theory.answers import design
+    from tacit.core.theory.answers import design
 
     data = curves.radius_curves((50,), 0.6, 0.1, (0.3,))
     answer = design(agents=50, mixing=0.6, failure_probability=0.1, epsilon=0.3)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.plots.fans import fan
-from tacit.theory import accuracy
+from tacit.core.theory import accuracy
+from tacit.lab.plots.fans import fan
 
 MECHANISMS = [
     ClientServer(Fading(0.5, 2.0, 0.8), agents=20),

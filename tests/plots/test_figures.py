@@ -19,26 +19,26 @@ from matplotlib.text import Text
 from matplotlib.textpath import text_to_path
 
 from tacit import ClientServer, Distributed, Fading, Graph, analyze, design
-from tacit.audit import AuditFinding, AuditReport, belief
-from tacit.audit.report import LossCurve
-from tacit.comparison import compare
-from tacit.errors import FileError, ParameterError, StateError
-from tacit.plots import curves, runs, show, style
-from tacit.plots.audit import draw_audit
-from tacit.plots.belief import draw_belief
-from tacit.plots.bounds import draw_bounds, draw_tail
-from tacit.plots.chebyshev import draw_chebyshev
-from tacit.plots.compare import draw_compare
-from tacit.plots.convergence import draw_convergence
-from tacit.plots.fans import Fan, fan
-from tacit.plots.graph import draw_graph, layout
-from tacit.plots.loss import draw_loss
-from tacit.plots.radius import draw_radius
-from tacit.plots.series import draw_series
-from tacit.plots.smoothness import draw_smoothness
-from tacit.plots.tradeoff import draw_tradeoff
-from tacit.plots.trajectories import draw_trajectories
-from tacit.simulation import sweep
+from tacit.base.errors import FileError, ParameterError, StateError
+from tacit.lab.audit import AuditFinding, AuditReport, belief
+from tacit.lab.audit.report import LossCurve
+from tacit.lab.comparison import compare
+from tacit.lab.plots import curves, runs, show, style
+from tacit.lab.plots.audit import draw_audit
+from tacit.lab.plots.belief import draw_belief
+from tacit.lab.plots.bounds import draw_bounds, draw_tail
+from tacit.lab.plots.chebyshev import draw_chebyshev
+from tacit.lab.plots.compare import draw_compare
+from tacit.lab.plots.convergence import draw_convergence
+from tacit.lab.plots.fans import Fan, fan
+from tacit.lab.plots.graph import draw_graph, layout
+from tacit.lab.plots.loss import draw_loss
+from tacit.lab.plots.radius import draw_radius
+from tacit.lab.plots.series import draw_series
+from tacit.lab.plots.smoothness import draw_smoothness
+from tacit.lab.plots.tradeoff import draw_tradeoff
+from tacit.lab.plots.trajectories import draw_trajectories
+from tacit.lab.simulation import sweep
 
 Q = np.array([0.3, 0.5, 0.9])
 TRADEOFF = curves.Tradeoff(5, 0.8, 10.0, 0.5, Q, 1 / Q, 1 + Q, 3 + Q)
@@ -346,10 +346,10 @@ def test_numbers_need_no_matplotlib_and_drawing_no_pyplot_nor_a_word_on_a_new_ma
 import sys, threading
 ordinary = threading.Timer
 threading.Timer = lambda _, warn: ordinary(0, warn)  # every machine is slow: matplotlib warns at once
-from tacit.plots import curves, fans
+from tacit.lab.plots import curves, fans
 curves.tradeoff(q=[0.5])
 assert "matplotlib" not in sys.modules
-from tacit.plots.tradeoff import draw_tradeoff
+from tacit.lab.plots.tradeoff import draw_tradeoff
 draw_tradeoff(curves.tradeoff(q=[0.4, 0.5]))
 assert "matplotlib.pyplot" not in sys.modules
 """

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.audit import Simulated, broken
-from tacit.errors import ParameterError, StateError
-from tacit.plots.runs import converge, convergence_table, loss_curves
-from tacit.theory import convergence
+from tacit.base.errors import ParameterError, StateError
+from tacit.core.theory import convergence
+from tacit.lab.audit import Simulated, broken
+from tacit.lab.plots.runs import converge, convergence_table, loss_curves
 
 KARATE = Distributed(Fading(0.5, 1.0, 0.8), Graph.from_name("karate"))
 SERVER = ClientServer(Fading(0.8, 10, 0.6), agents=3)

@@ -10,16 +10,16 @@ import pytest
 from matplotlib.figure import Figure
 
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.audit import NOT_PROVED, AuditFinding, AuditReport, belief
-from tacit.comparison import compare
-from tacit.errors import ParameterError
-from tacit.plots import curves, runs, show, style
-from tacit.report import Grid, html
-from tacit.simulation import Record, simulate, sweep
-from tacit.simulation.series import household_readings, simulate_series
-from tacit.theory.answers import design
-from tacit.theory.promise import analyze
-from tacit.theory.series import design_series
+from tacit.base.errors import ParameterError
+from tacit.base.report import Grid, html
+from tacit.core.theory.answers import design
+from tacit.core.theory.promise import analyze
+from tacit.core.theory.series import design_series
+from tacit.lab.audit import NOT_PROVED, AuditFinding, AuditReport, belief
+from tacit.lab.comparison import compare
+from tacit.lab.plots import curves, runs, show, style
+from tacit.lab.simulation import Record, simulate, sweep
+from tacit.lab.simulation.series import household_readings, simulate_series
 
 EXECUTION = ClientServer(Fading(0.5, 1.0, 0.8), agents=2).execute([1.2345, 6.0], [[0.5, -0.5], [0.1, 0.3]])
 REPORT = AuditReport(

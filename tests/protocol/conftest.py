@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from tests.doubles import Harness, ScriptedNoise
 
-from tacit.mechanism.on_lattice import OnLattice
-from tacit.protocol.codec import as_numbers
-from tacit.protocol.messages import Kind
-from tacit.protocol.records import Closed, Disclosed, Keyed, Shut, Spoke
+from tacit.core.mechanism.on_lattice import OnLattice
+from tacit.core.protocol.codec import as_numbers
+from tacit.core.protocol.messages import Kind
+from tacit.core.protocol.records import Closed, Disclosed, Keyed, Shut, Spoke
 
 NOT_STATE = {"session", "codec", "refused", "_codec", "_sign", "_agent", "_losses", "_records", "_messages"}
 SAID = Spoke | Closed | Disclosed | Shut | Keyed

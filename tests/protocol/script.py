@@ -25,13 +25,13 @@ import msgspec
 import numpy as np
 from tests.doubles import Harness, ListLedger, Point, ScriptedNoise, known_series, known_session
 
-from tacit.errors import TacitError
-from tacit.protocol.codec import Codec
-from tacit.protocol.effects import Expired, Halt, Heard, Tick
-from tacit.protocol.messages import Ask, Closing, Feedback, Message, Opening, Report, Stop
-from tacit.protocol.private_state import Budget
-from tacit.protocol.roster import COORDINATOR
-from tacit.protocol.session import Deadlines
+from tacit.base.errors import TacitError
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.effects import Expired, Halt, Heard, Tick
+from tacit.core.protocol.messages import Ask, Closing, Feedback, Message, Opening, Report, Stop
+from tacit.core.protocol.private_state import Budget
+from tacit.core.protocol.roster import COORDINATOR
+from tacit.core.protocol.session import Deadlines
 
 UNTOLD = {"cost", "spoken", "answered", "updated", "round-opened", "refused"}
 """Notices that repeat what a record or a message says, and refusals, which are told with their reason."""

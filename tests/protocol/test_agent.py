@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from tests.doubles import known_feedback, known_key, known_session
 
-from tacit.errors import LedgerError, ParameterError, StateError
-from tacit.noise.accounting import horizon
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import Codec, digest
-from tacit.protocol.effects import Halt, Heard, Joined, Left, NoiseReady, Start, Step, Tick
-from tacit.protocol.machine import AHEAD, ANSWERS_PER_TICK, BATCH, MOST_EVIDENCE
-from tacit.protocol.messages import (
+from tacit.base.errors import LedgerError, ParameterError, StateError
+from tacit.core.noise.accounting import horizon
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.codec import Codec, digest
+from tacit.core.protocol.effects import Halt, Heard, Joined, Left, NoiseReady, Start, Step, Tick
+from tacit.core.protocol.machine import AHEAD, ANSWERS_PER_TICK, BATCH, MOST_EVIDENCE
+from tacit.core.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
     Ask,
@@ -26,7 +26,7 @@ from tacit.protocol.messages import (
     Report,
     Stop,
 )
-from tacit.protocol.notices import (
+from tacit.core.protocol.notices import (
     Behind,
     Cost,
     DisputeFound,
@@ -42,11 +42,11 @@ from tacit.protocol.notices import (
     Updated,
     Waiting,
 )
-from tacit.protocol.places import LastUsed
-from tacit.protocol.private_state import DRAWS_AHEAD, Budget
-from tacit.protocol.records import Began, Ended, Evidence, Moved, Silenced, Spoke
-from tacit.protocol.tables import AgentPhase as P
-from tacit.runtime.telling import Throttled
+from tacit.core.protocol.places import LastUsed
+from tacit.core.protocol.private_state import DRAWS_AHEAD, Budget
+from tacit.core.protocol.records import Began, Ended, Evidence, Moved, Silenced, Spoke
+from tacit.core.protocol.tables import AgentPhase as P
+from tacit.live.runtime.telling import Throttled
 
 
 class Alone:

@@ -3,19 +3,19 @@
 import pytest
 from tests.doubles import known_ephemeral, known_feedback, known_key, known_series, known_session
 
-from tacit.errors import LedgerError, ParameterError, StateError
-from tacit.protocol.agent import AgentMachine, chosen_parts
-from tacit.protocol.codec import Codec
-from tacit.protocol.cover import KeeperMasks, OwnNoise
-from tacit.protocol.effects import Expired, Halt, Heard, NoiseReady, ReadingReady, Start, Tick
-from tacit.protocol.filter_state import FilterState
-from tacit.protocol.keeper import KeeperMachine
-from tacit.protocol.keyring import Keyring
-from tacit.protocol.messages import COORDINATOR, Ask, Reason, Stop
-from tacit.protocol.places import LastUsed
-from tacit.protocol.private_state import Budget, MixingState
-from tacit.protocol.records import Began, Erasing, Keyed, Opened
-from tacit.protocol.turns import RoundTurns, SlotTurns
+from tacit.base.errors import LedgerError, ParameterError, StateError
+from tacit.core.protocol.agent import AgentMachine, chosen_parts
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.cover import KeeperMasks, OwnNoise
+from tacit.core.protocol.effects import Expired, Halt, Heard, NoiseReady, ReadingReady, Start, Tick
+from tacit.core.protocol.filter_state import FilterState
+from tacit.core.protocol.keeper import KeeperMachine
+from tacit.core.protocol.keyring import Keyring
+from tacit.core.protocol.messages import COORDINATOR, Ask, Reason, Stop
+from tacit.core.protocol.places import LastUsed
+from tacit.core.protocol.private_state import Budget, MixingState
+from tacit.core.protocol.records import Began, Erasing, Keyed, Opened
+from tacit.core.protocol.turns import RoundTurns, SlotTurns
 
 PLAIN, MASKED = known_session(3), known_session(3, keepers=2)
 ONCE = known_session(3, 9, law="one-shot", keepers=2)

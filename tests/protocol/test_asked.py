@@ -6,12 +6,12 @@ import msgspec
 import pytest
 from tests.doubles import known_session
 
-from tacit.errors import FileError, ParameterError
-from tacit.mechanism.lattice import Lattice
-from tacit.protocol.session import Session
-from tacit.question import Count, GroupBy, Histogram, Mean, Quantile, Sum, Variance, WeightedMean
-from tacit.runtime.session.check import explain
-from tacit.runtime.session.file import parse_session, session_text
+from tacit.base.errors import FileError, ParameterError
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.protocol.session import Session
+from tacit.core.question import Count, GroupBy, Histogram, Mean, Quantile, Sum, Variance, WeightedMean
+from tacit.live.sessions.check import explain
+from tacit.live.sessions.file import parse_session, session_text
 
 
 @cache

@@ -8,11 +8,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.doubles import known_feedback, known_key, known_session
 
-from tacit.errors import FileError
-from tacit.mechanism.lattice import Lattice
-from tacit.protocol.codec import DOMAIN, SIGNATURE_BYTES, Codec, combined, digest
-from tacit.protocol.merkle import longest_path
-from tacit.protocol.messages import (
+from tacit.base.errors import FileError
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.protocol.codec import DOMAIN, SIGNATURE_BYTES, Codec, combined, digest
+from tacit.core.protocol.merkle import longest_path
+from tacit.core.protocol.messages import (
     BODIES,
     COORDINATOR,
     KINDS,
@@ -34,8 +34,8 @@ from tacit.protocol.messages import (
     Report,
     Stop,
 )
-from tacit.protocol.notices import Refused
-from tacit.protocol.records import Evidence, Moved, Spoke, decode_record, encode_record
+from tacit.core.protocol.notices import Refused
+from tacit.core.protocol.records import Evidence, Moved, Spoke, decode_record, encode_record
 
 SESSION = known_session(10, 4, components=2, lattice=Lattice(0, 1, -70, 40, 20))
 CODEC = Codec(SESSION)

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from tests.doubles import known_key, known_session
 
-from tacit.errors import LedgerError, ParameterError, StateError
-from tacit.protocol.codec import Codec, combined, digest
-from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Halt, Heard, Joined, Left, NoiseReady, Send, Start, Step, Tick
-from tacit.protocol.machine import (
+from tacit.base.errors import LedgerError, ParameterError, StateError
+from tacit.core.protocol.codec import Codec, combined, digest
+from tacit.core.protocol.coordinator import CoordinatorMachine
+from tacit.core.protocol.effects import Halt, Heard, Joined, Left, NoiseReady, Send, Start, Step, Tick
+from tacit.core.protocol.machine import (
     ANSWERS_PER_TICK,
     BATCH,
     MOST_EVIDENCE,
@@ -19,7 +19,7 @@ from tacit.protocol.machine import (
     TELL_IN_ROUND,
     TELL_RARELY,
 )
-from tacit.protocol.messages import (
+from tacit.core.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
     Ask,
@@ -32,7 +32,7 @@ from tacit.protocol.messages import (
     Report,
     Stop,
 )
-from tacit.protocol.notices import (
+from tacit.core.protocol.notices import (
     Equivocated,
     Finished,
     LostHistory,
@@ -43,10 +43,10 @@ from tacit.protocol.notices import (
     Stopped,
     Waiting,
 )
-from tacit.protocol.places import LastUsed
-from tacit.protocol.records import Began, Closed, Ended, Evidence, Opened
-from tacit.protocol.session import Deadlines
-from tacit.protocol.tables import CoordinatorPhase as P
+from tacit.core.protocol.places import LastUsed
+from tacit.core.protocol.records import Began, Closed, Ended, Evidence, Opened
+from tacit.core.protocol.session import Deadlines
+from tacit.core.protocol.tables import CoordinatorPhase as P
 
 
 class Server:

@@ -3,10 +3,10 @@
 import pytest
 from tests.doubles import Harness, Point, known_session
 
-from tacit.protocol.codec import as_numbers
-from tacit.protocol.messages import COORDINATOR
-from tacit.protocol.records import Ended
-from tacit.protocol.session import Deadlines
+from tacit.core.protocol.codec import as_numbers
+from tacit.core.protocol.messages import COORDINATOR
+from tacit.core.protocol.records import Ended
+from tacit.core.protocol.session import Deadlines
 
 PATIENT = Deadlines(round=1e6, start=1e6, repeat=1)
 SESSIONS = {

@@ -3,9 +3,9 @@
 import pytest
 from tests.doubles import Faults, Harness, known_session
 
-from tacit.graph import Graph
-from tacit.protocol.notices import RoundClosed
-from tacit.protocol.session import Deadlines, Session
+from tacit.core.graph import Graph
+from tacit.core.protocol.notices import RoundClosed
+from tacit.core.protocol.session import Deadlines, Session
 
 TOPOLOGIES = [None, "ring:5", "star:4", "path:3"]
 KINDS = ["fading", "one-shot"]

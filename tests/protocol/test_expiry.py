@@ -8,16 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.doubles import Faults, Harness, ScriptedNoise, known_key, known_session
 
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Expired, Start, Step
-from tacit.protocol.messages import Reason, Report
-from tacit.protocol.notices import Finished, Stopped
-from tacit.protocol.peer import PeerMachine
-from tacit.protocol.private_state import Budget
-from tacit.protocol.records import Ended, Spoke
-from tacit.protocol.roster import COORDINATOR
-from tacit.protocol.session import Deadlines
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.coordinator import CoordinatorMachine
+from tacit.core.protocol.effects import Expired, Start, Step
+from tacit.core.protocol.messages import Reason, Report
+from tacit.core.protocol.notices import Finished, Stopped
+from tacit.core.protocol.peer import PeerMachine
+from tacit.core.protocol.private_state import Budget
+from tacit.core.protocol.records import Ended, Spoke
+from tacit.core.protocol.roster import COORDINATOR
+from tacit.core.protocol.session import Deadlines
 
 DEADLINES = Deadlines(round=5, start=10, repeat=1)
 SESSIONS = {

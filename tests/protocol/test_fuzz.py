@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from tests.doubles import known_feedback, known_key, known_session
 
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import DOMAIN, Codec
-from tacit.protocol.effects import Heard, Start
-from tacit.protocol.messages import (
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.codec import DOMAIN, Codec
+from tacit.core.protocol.effects import Heard, Start
+from tacit.core.protocol.messages import (
     COORDINATOR,
     KINDS,
     NOTHING_HEARD,
@@ -20,9 +20,9 @@ from tacit.protocol.messages import (
     Report,
     Stop,
 )
-from tacit.protocol.notices import Refused
-from tacit.protocol.places import LastUsed
-from tacit.protocol.private_state import Budget
+from tacit.core.protocol.notices import Refused
+from tacit.core.protocol.places import LastUsed
+from tacit.core.protocol.private_state import Budget
 
 ODD = [
     b"\xa2\xff\xfe", b"\xd9\x02\xc3\x28", b"\xc0", b"\xc3", b"\xcb\x7f\xf8" + bytes(6), b"\xcf" + b"\xff" * 8,

@@ -6,14 +6,14 @@ import pytest
 from tests.doubles import Harness, Point, known_key, known_session
 from tests.doubles.sessions import known_ephemeral
 
-from tacit.errors import LedgerError, ParameterError
-from tacit.mechanism.whole import cut, nearest, nearest_shift
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import Codec, as_numbers, combined, digest
-from tacit.protocol.effects import Halt, Heard, Send, Start, Step
-from tacit.protocol.keeper import KeeperMachine
-from tacit.protocol.masks import centred, mask, packed, total
-from tacit.protocol.messages import (
+from tacit.base.errors import LedgerError, ParameterError
+from tacit.core.mechanism.whole import cut, nearest, nearest_shift
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.codec import Codec, as_numbers, combined, digest
+from tacit.core.protocol.effects import Halt, Heard, Send, Start, Step
+from tacit.core.protocol.keeper import KeeperMachine
+from tacit.core.protocol.masks import centred, mask, packed, total
+from tacit.core.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
     Closing,
@@ -24,9 +24,9 @@ from tacit.protocol.messages import (
     Reason,
     Refusal,
 )
-from tacit.protocol.notices import Equivocated, Nonsense, Stopped, Waiting
-from tacit.protocol.private_state import Budget
-from tacit.protocol.records import (
+from tacit.core.protocol.notices import Equivocated, Nonsense, Stopped, Waiting
+from tacit.core.protocol.private_state import Budget
+from tacit.core.protocol.records import (
     Closed,
     Disclosed,
     Ended,
@@ -38,9 +38,9 @@ from tacit.protocol.records import (
     Unopened,
     encode_record,
 )
-from tacit.protocol.roster import Member
-from tacit.protocol.session import Deadlines
-from tacit.protocol.tables import CoordinatorPhase, KeeperPhase
+from tacit.core.protocol.roster import Member
+from tacit.core.protocol.session import Deadlines
+from tacit.core.protocol.tables import CoordinatorPhase, KeeperPhase
 
 KEEPERS_KEY = known_ephemeral(3)
 DEADLINES = Deadlines(round=5, start=10, repeat=1)
@@ -151,7 +151,7 @@ class Alone:
         return self.hear(self.codec.seal(sender, body, known_key(sender).sign))
 
     def hear(self, frame):
-        from tacit.protocol.effects import NoiseReady
+        from tacit.core.protocol.effects import NoiseReady
 
         self.step = step = self.keeper.handle(Heard(frame))
         self.records += step.records
@@ -177,7 +177,7 @@ class Alone:
 
 
 def public(i):
-    from tacit.protocol.masks import public_key
+    from tacit.core.protocol.masks import public_key
 
     return public_key(known_ephemeral(i))
 
@@ -268,7 +268,7 @@ def test_a_closing_with_other_keys_is_not_answered(alone):
 
 
 def test_the_first_key_of_an_agent_counts(alone):
-    from tacit.protocol.masks import public_key
+    from tacit.core.protocol.masks import public_key
 
     alone.say(1, Key(public_key(known_ephemeral(77))))
     assert any(isinstance(record, Evidence) and record.sender == 1 for record in alone.step.records)

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 from tests.doubles import known_session
 
-from tacit.protocol.records import Disclosed
-from tacit.protocol.session import Deadlines
+from tacit.core.protocol.records import Disclosed
+from tacit.core.protocol.session import Deadlines
 
 
 def killed(play, kills, *, kind):

@@ -15,15 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.doubles import known_feedback, known_key, known_session
 
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import Codec, as_array, as_numbers, digest
-from tacit.protocol.effects import Halt, Heard, Joined, NoiseReady, Start, Tick
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Message, Refusal, Report, Stop
-from tacit.protocol.notices import Refused
-from tacit.protocol.peer import PeerMachine
-from tacit.protocol.places import LastUsed
-from tacit.protocol.private_state import Budget
-from tacit.protocol.records import Evidence, Moved, Spoke
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.codec import Codec, as_array, as_numbers, digest
+from tacit.core.protocol.effects import Halt, Heard, Joined, NoiseReady, Start, Tick
+from tacit.core.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Message, Refusal, Report, Stop
+from tacit.core.protocol.notices import Refused
+from tacit.core.protocol.peer import PeerMachine
+from tacit.core.protocol.places import LastUsed
+from tacit.core.protocol.private_state import Budget
+from tacit.core.protocol.records import Evidence, Moved, Spoke
 
 ROUNDS = 8
 

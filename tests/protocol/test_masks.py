@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 
-from tacit.errors import InputError
-from tacit.protocol.masks import Party, agree, centred, is_usable, mask, packed, public_key, total
+from tacit.base.errors import InputError
+from tacit.core.protocol.masks import Party, agree, centred, is_usable, mask, packed, public_key, total
 
 P = 2**255 - 19
 SESSION = bytes(range(32))

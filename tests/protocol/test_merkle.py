@@ -5,8 +5,15 @@ import random
 
 import pytest
 
-from tacit.errors import ParameterError
-from tacit.protocol.merkle import MerkleTree, is_in_tree, leaf_hash, merkle_path, merkle_root, path_length
+from tacit.base.errors import ParameterError
+from tacit.core.protocol.merkle import (
+    MerkleTree,
+    is_in_tree,
+    leaf_hash,
+    merkle_path,
+    merkle_root,
+    path_length,
+)
 
 SIZES = (1, 2, 3, 5, 7, 8, 9)
 

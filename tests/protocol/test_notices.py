@@ -11,16 +11,16 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tacit.cli.notice_log import NoticeLog
-from tacit.protocol import notices
-from tacit.protocol.notices import LostHistory, Notice, Who
-from tacit.protocol.standing import Counted
-from tacit.runtime.fleet import follower_notices, hub_notices
-from tacit.runtime.process_notices import ProcessNotice
-from tacit.runtime.status.document import StatusDocument
-from tacit.runtime.status.metrics import GAUGES, counters, exposition
-from tacit.runtime.status.report import StatusReport
-from tacit.runtime.status.status import Status
-from tacit.runtime.telling import Teller, Throttled
+from tacit.core.protocol import notices
+from tacit.core.protocol.notices import LostHistory, Notice, Who
+from tacit.core.protocol.standing import Counted
+from tacit.live.fleet import follower_notices, hub_notices
+from tacit.live.runtime.process_notices import ProcessNotice
+from tacit.live.runtime.telling import Teller, Throttled
+from tacit.live.status.document import StatusDocument
+from tacit.live.status.metrics import GAUGES, counters, exposition
+from tacit.live.status.report import StatusReport
+from tacit.live.status.status import Status
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def test_a_notice_names_fields_that_it_has(kind):
 def test_those_who_tell_load_nothing_that_draws():
     """A notice declares; others render."""
     code = (
-        "import sys, tacit.protocol.notices, tacit.runtime.fleet.hub_notices, tacit.runtime.fleet.follower;"
+        "import sys, tacit.core.protocol.notices, tacit.live.fleet.hub_notices, tacit.live.fleet.follower;"
         "assert not {'rich', 'prometheus_client'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -10,13 +10,13 @@ import math
 import pytest
 from tests.doubles import known_key, known_session
 
-from tacit.errors import LedgerError
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Heard, Joined, NoiseReady, Start
-from tacit.protocol.messages import COORDINATOR
-from tacit.protocol.private_state import Budget
-from tacit.protocol.tables import AgentPhase as P
+from tacit.base.errors import LedgerError
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.coordinator import CoordinatorMachine
+from tacit.core.protocol.effects import Heard, Joined, NoiseReady, Start
+from tacit.core.protocol.messages import COORDINATOR
+from tacit.core.protocol.private_state import Budget
+from tacit.core.protocol.tables import AgentPhase as P
 
 ROUNDS = 3
 

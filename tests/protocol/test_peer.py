@@ -5,12 +5,12 @@ import math
 import pytest
 from tests.doubles import Harness, known_key, known_session
 
-from tacit.errors import LedgerError, ParameterError, StateError
-from tacit.protocol.codec import Codec, digest, history
-from tacit.protocol.effects import Halt, Heard, Joined, Left, NoiseReady, Send, Start, Step, Tick
-from tacit.protocol.machine import AHEAD, ANSWERS_PER_TICK, BATCH
-from tacit.protocol.messages import NOTHING_HEARD, Ask, Done, Present, Reason, Refusal, Report, Stop
-from tacit.protocol.notices import (
+from tacit.base.errors import LedgerError, ParameterError, StateError
+from tacit.core.protocol.codec import Codec, digest, history
+from tacit.core.protocol.effects import Halt, Heard, Joined, Left, NoiseReady, Send, Start, Step, Tick
+from tacit.core.protocol.machine import AHEAD, ANSWERS_PER_TICK, BATCH
+from tacit.core.protocol.messages import NOTHING_HEARD, Ask, Done, Present, Reason, Refusal, Report, Stop
+from tacit.core.protocol.notices import (
     Behind,
     Equivocated,
     Finished,
@@ -21,11 +21,11 @@ from tacit.protocol.notices import (
     Updated,
     Waiting,
 )
-from tacit.protocol.peer import PeerMachine
-from tacit.protocol.private_state import Budget
-from tacit.protocol.records import Began, Ended, Evidence, Moved, Silenced, Spoke
-from tacit.protocol.session import Deadlines
-from tacit.protocol.tables import PeerPhase as P
+from tacit.core.protocol.peer import PeerMachine
+from tacit.core.protocol.private_state import Budget
+from tacit.core.protocol.records import Began, Ended, Evidence, Moved, Silenced, Spoke
+from tacit.core.protocol.session import Deadlines
+from tacit.core.protocol.tables import PeerPhase as P
 
 
 class Middle:

@@ -14,17 +14,17 @@ from tests.doubles import (
     known_session,
 )
 
-from tacit.errors import LedgerError
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import Codec, digest
-from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Heard, Joined, Left, NoiseReady, Start, Tick
-from tacit.protocol.machine import ANSWERS_EVERY, ANSWERS_PER_TICK
-from tacit.protocol.messages import COORDINATOR, Ask, Feedback, Place, Present, Refusal, Report
-from tacit.protocol.notices import DisputeFound, Equivocated, Refused
-from tacit.protocol.places import LastUsed
-from tacit.protocol.private_state import Budget
-from tacit.protocol.records import Closed, Evidence, Moved, Spoke
+from tacit.base.errors import LedgerError
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.codec import Codec, digest
+from tacit.core.protocol.coordinator import CoordinatorMachine
+from tacit.core.protocol.effects import Heard, Joined, Left, NoiseReady, Start, Tick
+from tacit.core.protocol.machine import ANSWERS_EVERY, ANSWERS_PER_TICK
+from tacit.core.protocol.messages import COORDINATOR, Ask, Feedback, Place, Present, Refusal, Report
+from tacit.core.protocol.notices import DisputeFound, Equivocated, Refused
+from tacit.core.protocol.places import LastUsed
+from tacit.core.protocol.private_state import Budget
+from tacit.core.protocol.records import Closed, Evidence, Moved, Spoke
 
 OTHERS = bytes(range(32))
 """The digest of a message that this agent did not make."""

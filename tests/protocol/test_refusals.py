@@ -6,13 +6,13 @@ import msgspec
 import pytest
 from tests.doubles import known_ephemeral, known_feedback, known_key, known_session
 
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import DOMAIN, Codec
-from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Heard, NoiseReady, Start, Tick
-from tacit.protocol.machine import ANSWERS_PER_TICK
-from tacit.protocol.masks import public_key
-from tacit.protocol.messages import (
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.codec import DOMAIN, Codec
+from tacit.core.protocol.coordinator import CoordinatorMachine
+from tacit.core.protocol.effects import Heard, NoiseReady, Start, Tick
+from tacit.core.protocol.machine import ANSWERS_PER_TICK
+from tacit.core.protocol.masks import public_key
+from tacit.core.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
     VERSION,
@@ -23,9 +23,9 @@ from tacit.protocol.messages import (
     Refusal,
     Report,
 )
-from tacit.protocol.notices import Refused
-from tacit.protocol.places import LastUsed
-from tacit.protocol.private_state import Budget
+from tacit.core.protocol.notices import Refused
+from tacit.core.protocol.places import LastUsed
+from tacit.core.protocol.private_state import Budget
 
 SESSION = known_session(3, 6)
 CODEC = Codec(SESSION)

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from tests.doubles import known_key, known_series, known_session
 
-from tacit.errors import FileError, InputError, ParameterError
-from tacit.protocol import fields, schema
-from tacit.protocol.canonical import decode_for_one
-from tacit.protocol.merkle import MerkleTree
-from tacit.protocol.roster import OneOf, read_leaf, require_in_roster, roster_leaf
-from tacit.protocol.session import Deadlines, Session
+from tacit.base.errors import FileError, InputError, ParameterError
+from tacit.core.protocol import fields, schema
+from tacit.core.protocol.canonical import decode_for_one
+from tacit.core.protocol.merkle import MerkleTree
+from tacit.core.protocol.roster import OneOf, read_leaf, require_in_roster, roster_leaf
+from tacit.core.protocol.session import Deadlines, Session
 
 SESSIONS = {
     "server": known_session(3),

@@ -18,15 +18,15 @@ from tests.doubles import (
     known_series,
 )
 
-from tacit.errors import FileError, LedgerError, ParameterError, StateError
-from tacit.mechanism.series import published
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import Codec, combined
-from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Expired, Halt, Heard, NoiseReady, ReadingReady, Start, Tick
-from tacit.protocol.keeper import KeeperMachine
-from tacit.protocol.masks import mask, packed, total
-from tacit.protocol.messages import (
+from tacit.base.errors import FileError, LedgerError, ParameterError, StateError
+from tacit.core.mechanism.series import published
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.codec import Codec, combined
+from tacit.core.protocol.coordinator import CoordinatorMachine
+from tacit.core.protocol.effects import Expired, Halt, Heard, NoiseReady, ReadingReady, Start, Tick
+from tacit.core.protocol.keeper import KeeperMachine
+from tacit.core.protocol.masks import mask, packed, total
+from tacit.core.protocol.messages import (
     COORDINATOR,
     NOTHING_HEARD,
     Ask,
@@ -37,10 +37,10 @@ from tacit.protocol.messages import (
     Refusal,
     Stop,
 )
-from tacit.protocol.notices import Finished, MeanPublished
-from tacit.protocol.places import LastUsed
-from tacit.protocol.private_state import Budget
-from tacit.protocol.records import (
+from tacit.core.protocol.notices import Finished, MeanPublished
+from tacit.core.protocol.places import LastUsed
+from tacit.core.protocol.private_state import Budget
+from tacit.core.protocol.records import (
     Closed,
     Disclosed,
     Ended,
@@ -52,10 +52,10 @@ from tacit.protocol.records import (
     Spoke,
     encode_record,
 )
-from tacit.protocol.roster import Member
-from tacit.protocol.session import Deadlines, Session
-from tacit.protocol.tables import AgentPhase, KeeperPhase
-from tacit.theory.series import Hides, loss_with
+from tacit.core.protocol.roster import Member
+from tacit.core.protocol.session import Deadlines, Session
+from tacit.core.protocol.tables import AgentPhase, KeeperPhase
+from tacit.core.theory.series import Hides, loss_with
 
 SALT = bytes(range(32))
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.doubles import known_key, known_session
 
-from tacit.errors import FileError, GraphError, ParameterError
-from tacit.mechanism.lattice import Lattice
-from tacit.protocol.roster import _SMALL_ORDER, COORDINATOR, Member
-from tacit.protocol.session import Deadlines, Session
+from tacit.base.errors import FileError, GraphError, ParameterError
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.protocol.roster import _SMALL_ORDER, COORDINATOR, Member
+from tacit.core.protocol.session import Deadlines, Session
 
 
 def public(i):
@@ -238,8 +238,8 @@ def test_what_threads_read_was_made_ready_before():
     """msgspec crashes if two threads read a class for the first time at once."""
     code = """
 import sys
-import tacit.runtime.fleet.follower, tacit.runtime.status.reader
-from tacit.protocol.session import Session
+import tacit.live.fleet.follower, tacit.live.status.reader
+from tacit.core.protocol.session import Session
 
 asked = set()
 
@@ -250,7 +250,7 @@ def note(frame, event, _):
 
 sys.setprofile(note)
 Session.decode(sys.stdin.buffer.read())
-tacit.runtime.status.reader._DECODER.decode(
+tacit.live.status.reader._DECODER.decode(
     b'{"kind": "hub", "name": "h", "role": "hub", "state": "serving", "ready": true}'
 )
 sys.setprofile(None)

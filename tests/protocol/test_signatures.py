@@ -7,7 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.protocol.signatures import is_signed, signer
+from tacit.core.protocol.signatures import is_signed, signer
 
 ORDER = 2**252 + 27742317777372353535851937790883648493
 PRIME = 2**255 - 19

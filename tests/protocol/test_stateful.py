@@ -12,12 +12,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.doubles import Harness, known_feedback, known_key, known_session
 from tests.doubles.harness import FINISHED
 
-from tacit.protocol.codec import Codec
-from tacit.protocol.messages import COORDINATOR, Ask, Feedback, Kind, Message
-from tacit.protocol.private_state import Budget
-from tacit.protocol.records import Spoke
-from tacit.protocol.session import Deadlines
-from tacit.protocol.tables import CoordinatorPhase
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.messages import COORDINATOR, Ask, Feedback, Kind, Message
+from tacit.core.protocol.private_state import Budget
+from tacit.core.protocol.records import Spoke
+from tacit.core.protocol.session import Deadlines
+from tacit.core.protocol.tables import CoordinatorPhase
 
 DEADLINES = Deadlines(round=5, start=10, repeat=1)
 

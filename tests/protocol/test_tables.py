@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from tests.doubles import known_key, known_session
 
-from tacit.errors import TacitError
-from tacit.protocol import diagrams
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Start
-from tacit.protocol.keeper import KeeperMachine
-from tacit.protocol.peer import PeerMachine
-from tacit.protocol.tables import (
+from tacit.base.errors import TacitError
+from tacit.core.protocol import diagrams
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.coordinator import CoordinatorMachine
+from tacit.core.protocol.effects import Start
+from tacit.core.protocol.keeper import KeeperMachine
+from tacit.core.protocol.peer import PeerMachine
+from tacit.core.protocol.tables import (
     AgentPhase,
     CoordinatorPhase,
     KeeperPhase,
@@ -117,7 +117,7 @@ def test_the_impossible_is_a_bug_and_says_so():
 def test_the_page_is_current():
     page = PAGE.read_text()
     assert diagrams.renewed(page) == page, (
-        "stale: python -m tacit.protocol.diagrams < docs/explanation/protocol.md > new.md"
+        "stale: python -m tacit.core.protocol.diagrams < docs/explanation/protocol.md > new.md"
     )
     for name in diagrams.TABLES:
         assert f"<!-- made from: {name} -->" in page

@@ -9,10 +9,10 @@ import pytest
 from tests.doubles import known_session
 
 from tacit import Plan
-from tacit.errors import ParameterError, StateError
-from tacit.protocol.codec import Codec
-from tacit.protocol.private_state import Budget, MixingState
-from tacit.question import Mean
+from tacit.base.errors import ParameterError, StateError
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.private_state import Budget, MixingState
+from tacit.core.question import Mean
 
 
 class Plain:

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
-from tacit.errors import ParameterError, StateError
-from tacit.law import OneShot
-from tacit.mechanism import ClientServer
-from tacit.question import (
+from tacit.base.errors import ParameterError, StateError
+from tacit.core.law import OneShot
+from tacit.core.mechanism import ClientServer
+from tacit.core.question import (
     Count,
     GroupBy,
     Histogram,
@@ -28,9 +28,9 @@ from tacit.question import (
     Variance,
     WeightedMean,
 )
-from tacit.question.base import share_of
-from tacit.question.histogram import OTHER, projected
-from tacit.theory.mean_noise import ComponentNoise
+from tacit.core.question.base import share_of
+from tacit.core.question.histogram import OTHER, projected
+from tacit.core.theory.mean_noise import ComponentNoise
 
 B = 0.05
 FALSE_ALARM = 1e-6

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from tacit import ClientServer, Fading, Graph, analyze, design, simulate
-from tacit.cli import output
-from tacit.report import (
+from tacit.base.report import (
     Grid,
     Row,
     Summary,
@@ -34,10 +33,11 @@ from tacit.report import (
     typed,
     up,
 )
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.ledger.overview import overview_of
-from tacit.simulation import measure
-from tacit.theory.graph_facts import graph_facts_of
+from tacit.cli import output
+from tacit.core.theory.graph_facts import graph_facts_of
+from tacit.lab.simulation import measure
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.ledger.overview import overview_of
 
 SUMMARY = Summary(
     "50% & <more>", {"Part": [Row("a_1", "2", "x^2 {y}", "kW")], "Other": [Row("b", "3")]}, ("so: $5 #1",)
@@ -155,7 +155,7 @@ def test_a_grid_renders_everywhere(capsys):
 
 
 def test_rows_need_no_numpy():
-    code = "import sys, tacit.report; assert not {'numpy', 'rich'} & set(sys.modules)"
+    code = "import sys, tacit.base.report; assert not {'numpy', 'rich'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -12,10 +12,10 @@ from tests.doubles import known_session
 
 import tacit
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.errors import MissingExtra
-from tacit.report import json_text
-from tacit.runtime.agent_result import AgentResult
-from tacit.simulation import SweepTable, sweep
+from tacit.base.errors import MissingExtra
+from tacit.base.report import json_text
+from tacit.lab.simulation import SweepTable, sweep
+from tacit.live.runtime.agent_result import AgentResult
 
 LAW = Fading(0.8, 10, 0.6)
 SECRET = 71.25

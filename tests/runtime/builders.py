@@ -3,8 +3,8 @@
 import asyncio
 import json
 
-from tacit.protocol.records import Began, Moved
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.core.protocol.records import Began, Moved
+from tacit.live.ledger.ledger import Ledger
 
 WAIT = 300
 """Seconds after which something hangs."""

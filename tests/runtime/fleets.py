@@ -8,16 +8,16 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 import msgspec
 
-from tacit.errors import DiskFull
-from tacit.runtime.fleet.enrolment import enroll
-from tacit.runtime.fleet.follower import FleetAgent
-from tacit.runtime.fleet.hub import Hub
-from tacit.runtime.fleet.hub_directory import AUTHORITY, new_hub
-from tacit.runtime.fleet.invitation import new_invitation, secret_digest
-from tacit.runtime.fleet.orders import SessionOrder
-from tacit.runtime.fleet.policy import policy_text
-from tacit.runtime.fleet.store import HubStore
-from tacit.runtime.identity.identity import load_authority
+from tacit.base.errors import DiskFull
+from tacit.live.fleet.enrolment import enroll
+from tacit.live.fleet.follower import FleetAgent
+from tacit.live.fleet.hub import Hub
+from tacit.live.fleet.hub_directory import AUTHORITY, new_hub
+from tacit.live.fleet.invitation import new_invitation, secret_digest
+from tacit.live.fleet.orders import SessionOrder
+from tacit.live.fleet.policy import policy_text
+from tacit.live.fleet.store import HubStore
+from tacit.live.identity.identity import load_authority
 
 WAIT = 300
 ONE_SHOT = {"loss": 1.0, "low": 0.0, "high": 10.0, "law": "one-shot", "rounds": 2, "mixing": 0.99}

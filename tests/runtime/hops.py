@@ -31,19 +31,19 @@ from tests.doubles import small_session
 
 import tacit
 from tacit.cli import join
-from tacit.protocol import codec as codecs
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import Codec
-from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Heard, Joined, NoiseReady, Start, Tick
-from tacit.protocol.private_state import Budget
-from tacit.protocol.records import Began, Moved, Spoke
-from tacit.protocol.roster import COORDINATOR
-from tacit.protocol.session import Deadlines
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.session.file import write_session
-from tacit.runtime.transport.base import Frame, Network, NetworkError, Presence
+from tacit.core.protocol import codec as codecs
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.coordinator import CoordinatorMachine
+from tacit.core.protocol.effects import Heard, Joined, NoiseReady, Start, Tick
+from tacit.core.protocol.private_state import Budget
+from tacit.core.protocol.records import Began, Moved, Spoke
+from tacit.core.protocol.roster import COORDINATOR
+from tacit.core.protocol.session import Deadlines
+from tacit.live.identity.identity import provision
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.sessions.file import write_session
+from tacit.live.transport.base import Frame, Network, NetworkError, Presence
 
 PACKAGE = str(Path(tacit.__file__).parent)
 VALUE = "3.718293645546372819"
@@ -225,9 +225,9 @@ def walks(folder: Path) -> tuple[Walk, Walk]:
     places = {"keys": "keys/me", "value-file": "value", "ledger": "me.ledger", "log": "log"}
     words = [f"--{name}={folder / place}" for name, place in places.items()]
     with (
-        mock.patch("tacit.runtime.participant.transport_to", return_value=Wire(trace, server, other)),
+        mock.patch("tacit.live.runtime.participant.transport_to", return_value=Wire(trace, server, other)),
         ThreadPoolExecutor(1) as thread,  # a new one, so that it is traced
-        mock.patch("tacit.runtime.host.pool", return_value=thread),
+        mock.patch("tacit.live.runtime.host.pool", return_value=thread),
         trace.on(),
     ):
         words += ["--connect=wss://localhost:1", "--cap=9", str(folder / "session.toml")]

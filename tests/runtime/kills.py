@@ -25,17 +25,17 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 
-from tacit import files
-from tacit.errors import LedgerError
-from tacit.mechanism.lattice import Lattice
-from tacit.protocol.codec import Codec
-from tacit.protocol.messages import COORDINATOR, Ask, Feedback, Message, Present, Report
-from tacit.protocol.roster import Member
-from tacit.protocol.session import LAST_EXPIRY, Deadlines, Session
-from tacit.runtime.agent import Agent
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.ledger import rollback_guard, store
-from tacit.runtime.transport.base import Frame, Inbox
+from tacit.base import files
+from tacit.base.errors import LedgerError
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.messages import COORDINATOR, Ask, Feedback, Message, Present, Report
+from tacit.core.protocol.roster import Member
+from tacit.core.protocol.session import LAST_EXPIRY, Deadlines, Session
+from tacit.live.identity.identity import provision
+from tacit.live.ledger import rollback_guard, store
+from tacit.live.runtime.agent import Agent
+from tacit.live.transport.base import Frame, Inbox
 
 ROUNDS = 8
 SLOTS = (512, 1024)

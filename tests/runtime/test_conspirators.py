@@ -16,20 +16,20 @@ import pytest
 from scipy.stats import binom
 from tests.doubles import small_session
 
-import tacit.runtime.keeper
-from tacit.mechanism.lattice import Lattice
-from tacit.noise.safe import SafeNoise
-from tacit.protocol.codec import Codec
-from tacit.protocol.masks import Party, agree, centred, mask, public_key, total
-from tacit.protocol.messages import COORDINATOR, Feedback, Key, Masked, Message, Opening
-from tacit.protocol.roster import Member
-from tacit.protocol.session import Deadlines
-from tacit.runtime.agent import Agent
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.keeper import Keeper
-from tacit.runtime.noise import noise_ahead
-from tacit.runtime.transport.memory import MemoryNetwork
+import tacit.live.runtime.keeper
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.noise.safe import SafeNoise
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.masks import Party, agree, centred, mask, public_key, total
+from tacit.core.protocol.messages import COORDINATOR, Feedback, Key, Masked, Message, Opening
+from tacit.core.protocol.roster import Member
+from tacit.core.protocol.session import Deadlines
+from tacit.live.identity.identity import provision
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.coordinator import Coordinator
+from tacit.live.runtime.keeper import Keeper
+from tacit.live.runtime.noise import noise_ahead
+from tacit.live.transport.memory import MemoryNetwork
 
 FALSE_ALARM, WAIT = 1e-6, 120
 AGENTS, KEEPERS, VICTIM = ["a0", "a1", "a2"], ["north", "south"], 1
@@ -210,7 +210,7 @@ def test_a_keeper_that_draws_half_the_scale_is_found(keys, tmp_path, monkeypatch
 
     def make(keeper, ledger):
         source = HalfTheScale() if keeper.name == KEEPERS[broken] else None
-        monkeypatch.setattr(tacit.runtime.keeper, "noise_ahead", lambda s, who: made(s, who, source))
+        monkeypatch.setattr(tacit.live.runtime.keeper, "noise_ahead", lambda s, who: made(s, who, source))
         return real(keeper, ledger)
 
     monkeypatch.setattr(Keeper, "_made", make)

@@ -11,19 +11,19 @@ import pytest
 from tests.doubles import small_session
 from tests.runtime.builders import limited, result_of
 
-from tacit.errors import CapExceeded, FileError, InputError
-from tacit.protocol.messages import Reason
-from tacit.protocol.notices import RoundOpened, Spoken, Stopped, Waiting
-from tacit.protocol.records import Ended, Spoke
-from tacit.protocol.roster import COORDINATOR
-from tacit.protocol.session import Deadlines
-from tacit.runtime.agent import Agent
-from tacit.runtime.clock import SystemClock
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.session.cancellation import cancel, is_cancelled, require_cancelled
-from tacit.runtime.transport.memory import MemoryNetwork
+from tacit.base.errors import CapExceeded, FileError, InputError
+from tacit.core.protocol.messages import Reason
+from tacit.core.protocol.notices import RoundOpened, Spoken, Stopped, Waiting
+from tacit.core.protocol.records import Ended, Spoke
+from tacit.core.protocol.roster import COORDINATOR
+from tacit.core.protocol.session import Deadlines
+from tacit.live.identity.identity import provision
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.clock import SystemClock
+from tacit.live.runtime.coordinator import Coordinator
+from tacit.live.sessions.cancellation import cancel, is_cancelled, require_cancelled
+from tacit.live.transport.memory import MemoryNetwork
 
 NAMES = ("alice", "bob", "carol")
 EXPIRES = 2_000_000_000

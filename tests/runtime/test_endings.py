@@ -8,23 +8,23 @@ import pytest
 from tests.doubles import small_session
 from tests.runtime.builders import limited, result_of
 
+from tacit.base.errors import CapExceeded, SessionOver
 from tacit.cli import running
 from tacit.cli.status_place import StatusPlace
-from tacit.errors import CapExceeded, SessionOver
-from tacit.protocol.codec import Codec
-from tacit.protocol.messages import Report
-from tacit.protocol.notices import FellSilent, Finished, RoundClosed, Updated
-from tacit.protocol.records import Spoke
-from tacit.protocol.roster import COORDINATOR
-from tacit.runtime.agent import Agent
-from tacit.runtime.clock import SystemClock
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.transport.base import Network
-from tacit.runtime.transport.memory import MemoryNetwork
-from tacit.runtime.verification.verdict import verify
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.messages import Report
+from tacit.core.protocol.notices import FellSilent, Finished, RoundClosed, Updated
+from tacit.core.protocol.records import Spoke
+from tacit.core.protocol.roster import COORDINATOR
+from tacit.live.identity.identity import provision
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.clock import SystemClock
+from tacit.live.runtime.coordinator import Coordinator
+from tacit.live.runtime.transcript import TranscriptWriter
+from tacit.live.transport.base import Network
+from tacit.live.transport.memory import MemoryNetwork
+from tacit.live.verification.verdict import verify
 
 NAMES = ["a0", "a1", "a2"]
 

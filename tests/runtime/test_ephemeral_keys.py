@@ -12,21 +12,21 @@ import time
 import pytest
 from tests.doubles import small_session
 
-from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
-from tacit.protocol.masks import public_key
-from tacit.protocol.messages import COORDINATOR
-from tacit.protocol.notices import Answered, Spoken
-from tacit.protocol.records import Ended, Erasing, Keyed
-from tacit.protocol.roster import Member
-from tacit.protocol.session import Deadlines
-from tacit.runtime.agent import Agent
-from tacit.runtime.clock import SystemClock
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.keeper import Keeper
-from tacit.runtime.ledger import key_guard, store
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.transport.memory import MemoryNetwork
+from tacit.base.errors import CapExceeded, InputError, LedgerError, SessionOver
+from tacit.core.protocol.masks import public_key
+from tacit.core.protocol.messages import COORDINATOR
+from tacit.core.protocol.notices import Answered, Spoken
+from tacit.core.protocol.records import Ended, Erasing, Keyed
+from tacit.core.protocol.roster import Member
+from tacit.core.protocol.session import Deadlines
+from tacit.live.identity.identity import provision
+from tacit.live.ledger import key_guard, store
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.clock import SystemClock
+from tacit.live.runtime.coordinator import Coordinator
+from tacit.live.runtime.keeper import Keeper
+from tacit.live.transport.memory import MemoryNetwork
 
 AGENTS, KEEPER, WAIT = ["a0", "a1"], "north", 120
 LIFE = 86_400
@@ -159,7 +159,7 @@ def test_the_record_comes_first_and_then_the_key_goes(stopped, last, flush):
         ledger.append(stopped.first.id, [last], flush=flush)
         assert len(stopped.on_disk("a0")) == (0 if flush else 1)  # without the record it would be lost
         if not flush:
-            from tacit.runtime.ledger.ledger import flush_together
+            from tacit.live.ledger.ledger import flush_together
 
             assert not flush_together([ledger])
         assert not stopped.on_disk("a0")
@@ -297,10 +297,10 @@ def test_an_image_from_before_the_record_makes_another_key(world, name, monkeypa
 KILLED = """
     import json, os, shutil, signal, sys
     from pathlib import Path
-    from tacit import files
-    from tacit.protocol.records import Ended
-    from tacit.runtime.ledger import ephemeral_key, key_guard, ledger as book, store
-    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.base import files
+    from tacit.core.protocol.records import Ended
+    from tacit.live.ledger import ephemeral_key, key_guard, ledger as book, store
+    from tacit.live.ledger.ledger import Ledger
 
     folder, way, stride = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
     session, now, keys = bytes.fromhex(sys.argv[4]), float(sys.argv[5]), Path(sys.argv[6])

@@ -12,33 +12,33 @@ import pytest
 from tests.runtime.fleets import ONE_SHOT, WAIT, Fleet, finished, following, refusals
 
 import tacit
-from tacit.errors import FileError, InputError, LedgerError
-from tacit.protocol.records import Closed
-from tacit.protocol.session import Session
-from tacit.runtime.clock import SystemClock
-from tacit.runtime.fleet import follower, hub_directory
-from tacit.runtime.fleet import gateway as gateway_module
-from tacit.runtime.fleet import hub as hub_module
-from tacit.runtime.fleet.enrolment import enroll
-from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
-from tacit.runtime.fleet.hub import DRAINING, SERVING, Hub
-from tacit.runtime.fleet.hub_directory import KEYS, LEDGER, move_hub
-from tacit.runtime.fleet.hub_report import SessionReport
-from tacit.runtime.fleet.messages import (
+from tacit.base.errors import FileError, InputError, LedgerError
+from tacit.core.protocol.records import Closed
+from tacit.core.protocol.session import Session
+from tacit.core.theory.series import Hides
+from tacit.live.fleet import follower, hub_directory
+from tacit.live.fleet import gateway as gateway_module
+from tacit.live.fleet import hub as hub_module
+from tacit.live.fleet.enrolment import enroll
+from tacit.live.fleet.fleet_status import AgentPages, HubPages
+from tacit.live.fleet.hub import DRAINING, SERVING, Hub
+from tacit.live.fleet.hub_directory import KEYS, LEDGER, move_hub
+from tacit.live.fleet.hub_report import SessionReport
+from tacit.live.fleet.messages import (
     ChannelClosed,
     ChannelOpen,
     SessionOffer,
     offered_session,
     signed_offer,
 )
-from tacit.runtime.fleet.orders import radius_for
-from tacit.runtime.fleet.store import STORE
-from tacit.runtime.identity.identity import Identity
-from tacit.runtime.ledger import compaction
-from tacit.runtime.ledger.budget import Hidden
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.session.cancellation import cancel
-from tacit.theory.series import Hides
+from tacit.live.fleet.orders import radius_for
+from tacit.live.fleet.store import STORE
+from tacit.live.identity.identity import Identity
+from tacit.live.ledger import compaction
+from tacit.live.ledger.budget import Hidden
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime.clock import SystemClock
+from tacit.live.sessions.cancellation import cancel
 
 NAMES = ("alice", "bob", "carol")
 ROUNDS = {"loss": 2.0, "low": 0.0, "high": 10.0, "rounds": 60, "mixing": 0.5}

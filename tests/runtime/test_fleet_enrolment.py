@@ -9,17 +9,17 @@ import msgspec
 import pytest
 from tests.runtime.fleets import Fleet, following
 
-from tacit.errors import FileError, InputError
-from tacit.runtime.fleet import hub as hub_module
-from tacit.runtime.fleet.enrolment import Enrolment, enroll
-from tacit.runtime.fleet.hub_directory import AUTHORITY
-from tacit.runtime.fleet.invitation import Invitation, new_invitation, require_pattern
-from tacit.runtime.fleet.messages import EnrolmentRequest
-from tacit.runtime.fleet.store import HubStore
-from tacit.runtime.identity import register as register_module
-from tacit.runtime.identity.certificates import Request, read_certificates
-from tacit.runtime.identity.identity import Identity, install, new_agent, renew_agent
-from tacit.runtime.identity.register import REVOKED, Register, opened
+from tacit.base.errors import FileError, InputError
+from tacit.live.fleet import hub as hub_module
+from tacit.live.fleet.enrolment import Enrolment, enroll
+from tacit.live.fleet.hub_directory import AUTHORITY
+from tacit.live.fleet.invitation import Invitation, new_invitation, require_pattern
+from tacit.live.fleet.messages import EnrolmentRequest
+from tacit.live.fleet.store import HubStore
+from tacit.live.identity import register as register_module
+from tacit.live.identity.certificates import Request, read_certificates
+from tacit.live.identity.identity import Identity, install, new_agent, renew_agent
+from tacit.live.identity.register import REVOKED, Register, opened
 
 SHORT = 0.002  # days, so that a certificate is due for renewal at once
 
@@ -331,7 +331,7 @@ def test_revoked_members_are_turned_out_and_certificates_renew_by_themselves(tmp
 def test_the_hub_renews_its_own_certificates(tmp_path):
     async def main():
         fleet = Fleet(tmp_path)
-        from tacit.runtime.identity.identity import renew_authority
+        from tacit.live.identity.identity import renew_authority
 
         renew_authority(tmp_path / "hub" / AUTHORITY, days=0.01)
         before = fleet.authority().certificate

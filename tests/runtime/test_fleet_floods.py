@@ -10,16 +10,16 @@ from dataclasses import replace
 import pytest
 from tests.runtime.fleets import ONE_SHOT, Fleet, Told, finished, following
 
-from tacit.errors import FileError, LedgerError
-from tacit.protocol.roster import Member
-from tacit.protocol.session import Session
-from tacit.runtime.fleet import follower
-from tacit.runtime.fleet import hub as hub_module
-from tacit.runtime.fleet.fleet_status import HubPages
-from tacit.runtime.fleet.hub_connection import HubConnection
-from tacit.runtime.fleet.hub_directory import KEYS
-from tacit.runtime.fleet.hub_notices import Drained, EnrolmentRefused
-from tacit.runtime.fleet.messages import (
+from tacit.base.errors import FileError, LedgerError
+from tacit.core.protocol.roster import Member
+from tacit.core.protocol.session import Session
+from tacit.live.fleet import follower
+from tacit.live.fleet import hub as hub_module
+from tacit.live.fleet.fleet_status import HubPages
+from tacit.live.fleet.hub_connection import HubConnection
+from tacit.live.fleet.hub_directory import KEYS
+from tacit.live.fleet.hub_notices import Drained, EnrolmentRefused
+from tacit.live.fleet.messages import (
     REFUSALS,
     SESSION,
     ChannelClosed,
@@ -30,11 +30,11 @@ from tacit.runtime.fleet.messages import (
     encode_control,
     signed_offer,
 )
-from tacit.runtime.fleet.orders import SessionOrder, instance
-from tacit.runtime.identity.identity import Identity
-from tacit.runtime.participant import loaded
-from tacit.runtime.telling import Throttled
-from tacit.runtime.transport.allowance import Allowance
+from tacit.live.fleet.orders import SessionOrder, instance
+from tacit.live.identity.identity import Identity
+from tacit.live.runtime.participant import loaded
+from tacit.live.runtime.telling import Throttled
+from tacit.live.transport.allowance import Allowance
 
 FLOOD = 4000
 
@@ -139,14 +139,14 @@ def test_a_member_that_sends_too_much_is_read_slowly(tmp_path, monkeypatch, floo
     handled = []
     real = Allowance.take
     monkeypatch.setattr(Allowance, "take", lambda self, cost=1.0: handled.append(cost) or real(self, cost))
-    monkeypatch.setattr("tacit.runtime.transport.allowance._PER_SECOND", 1e-3)  # no refill in this test
+    monkeypatch.setattr("tacit.live.transport.allowance._PER_SECOND", 1e-3)  # no refill in this test
     fleet, _, _ = asyncio.run(attacked(tmp_path, flood))
     assert sum(handled) < 2000
     assert sum("read slowly" in text for _, text, _ in fleet.told.events("trouble")) == 1
 
 
 def test_pings_are_counted_too(tmp_path, monkeypatch):
-    monkeypatch.setattr("tacit.runtime.transport.allowance._PER_SECOND", 1e-3)
+    monkeypatch.setattr("tacit.live.transport.allowance._PER_SECOND", 1e-3)
 
     async def main():
         fleet = Fleet(tmp_path)
@@ -172,7 +172,7 @@ def test_pings_are_counted_too(tmp_path, monkeypatch):
 
 def test_a_flooding_member_that_is_gone_does_not_stay_connected(tmp_path, monkeypatch):
     """While it is read slowly, its end is not seen behind all that it has sent."""
-    monkeypatch.setattr("tacit.runtime.transport.allowance._PER_SECOND", 1e-3)
+    monkeypatch.setattr("tacit.live.transport.allowance._PER_SECOND", 1e-3)
 
     async def main():
         fleet = Fleet(tmp_path)

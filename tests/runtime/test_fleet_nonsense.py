@@ -13,9 +13,9 @@ from tests.runtime.fleets import Fleet, following
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from tacit.errors import FileError, InputError
-from tacit.runtime.fleet.enrolment import enroll
-from tacit.runtime.fleet.messages import (
+from tacit.base.errors import FileError, InputError
+from tacit.live.fleet.enrolment import enroll
+from tacit.live.fleet.messages import (
     ENROL_PATH,
     EnrolmentAnswer,
     RenewalAnswer,

@@ -10,10 +10,11 @@ from fractions import Fraction
 import pytest
 from tests.doubles.sessions import known_series, known_session
 
-from tacit.errors import CapExceeded, FileError, InputError
-from tacit.question import Sum
-from tacit.runtime.fleet.policy import Policy, read_policy, seconds
-from tacit.runtime.fleet.sources import (
+from tacit.base.errors import CapExceeded, FileError, InputError
+from tacit.core.question import Sum
+from tacit.core.theory.series import Hides
+from tacit.live.fleet.policy import Policy, read_policy, seconds
+from tacit.live.fleet.sources import (
     CallableSource,
     CommandSource,
     EnvironmentSource,
@@ -21,11 +22,10 @@ from tacit.runtime.fleet.sources import (
     LinesSource,
     SourceFailed,
 )
-from tacit.runtime.ledger.budget import Hidden, Purse, Window
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.ledger.schema import Capped, Reserved
-from tacit.runtime.transport.base import longest_frame
-from tacit.theory.series import Hides
+from tacit.live.ledger.budget import Hidden, Purse, Window
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.ledger.schema import Capped, Reserved
+from tacit.live.transport.base import longest_frame
 
 SECRET = "31.415926"
 DAY = 86_400.0
@@ -146,7 +146,7 @@ longest = "2h"
 
 @pytest.fixture
 def text():
-    from tacit.runtime.identity.keys import key_text
+    from tacit.live.identity.keys import key_text
 
     session = known_session(keepers=2)
     return AGENT.format(print="ab" * 32, key=key_text(session.keepers[0].key))

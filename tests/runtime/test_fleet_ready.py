@@ -18,27 +18,27 @@ from tests.runtime.fleets import ONE_SHOT, Fleet, following
 from tests.runtime.test_fleet import fleet_of, quick_designs  # noqa: F401 - a fixture
 
 import tacit
+from tacit.base.errors import DiskFull, InputError, NotCurrent
+from tacit.base.files import require_room
 from tacit.cli import agent as agent_verb
 from tacit.cli import running
 from tacit.cli.log_file import LogFile
 from tacit.cli.notice_log import NoticeLog
 from tacit.cli.status_place import StatusPlace
-from tacit.errors import DiskFull, InputError, NotCurrent
-from tacit.files import require_room
-from tacit.runtime.clock import SystemClock
-from tacit.runtime.fleet import fleet_status, follower
-from tacit.runtime.fleet import hub as hub_module
-from tacit.runtime.fleet.fleet_status import AgentPages, HubPages, LatePages, wait_and_run
-from tacit.runtime.fleet.hub_directory import AUTHORITY, KEYS, new_hub
-from tacit.runtime.fleet.hub_notices import Drained, Listening
-from tacit.runtime.fleet.hub_report import HubOverview
-from tacit.runtime.fleet.orders import SessionOrder
-from tacit.runtime.fleet.policy import read_policy
-from tacit.runtime.fleet.readiness import Readiness
-from tacit.runtime.identity.certificates import Certificate
-from tacit.runtime.identity.identity import Identity
-from tacit.runtime.identity.register import opened
-from tacit.runtime.status.document import StatusDocument
+from tacit.live.fleet import fleet_status, follower
+from tacit.live.fleet import hub as hub_module
+from tacit.live.fleet.fleet_status import AgentPages, HubPages, LatePages, wait_and_run
+from tacit.live.fleet.hub_directory import AUTHORITY, KEYS, new_hub
+from tacit.live.fleet.hub_notices import Drained, Listening
+from tacit.live.fleet.hub_report import HubOverview
+from tacit.live.fleet.orders import SessionOrder
+from tacit.live.fleet.policy import read_policy
+from tacit.live.fleet.readiness import Readiness
+from tacit.live.identity.certificates import Certificate
+from tacit.live.identity.identity import Identity
+from tacit.live.identity.register import opened
+from tacit.live.runtime.clock import SystemClock
+from tacit.live.status.document import StatusDocument
 
 SECRET = "7.654321"
 

@@ -15,20 +15,20 @@ from tests.runtime.fleets import Fleet, HandClock
 from tacit.cli import hub as hub_commands
 from tacit.cli import hub_series
 from tacit.cli.running import UNFINISHED
-from tacit.protocol.records import Closed, Ended, Keyed, Sampled, Spoke
-from tacit.protocol.session import Session
-from tacit.runtime import coordinator as coordinator_module
-from tacit.runtime import keeper as keeper_module
-from tacit.runtime.fleet import hub as hub_module
-from tacit.runtime.fleet.fleet_status import AgentPages, HubPages
-from tacit.runtime.fleet.hub_directory import LEDGER
-from tacit.runtime.fleet.hub_report import SeriesMeans
-from tacit.runtime.fleet.orders import SeriesOrder, SessionOrder
-from tacit.runtime.fleet.series_progress import SeriesProgress
-from tacit.runtime.fleet.store import HubStore
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.noise import noise_of_series
-from tacit.runtime.verification.verdict import verify
+from tacit.core.protocol.records import Closed, Ended, Keyed, Sampled, Spoke
+from tacit.core.protocol.session import Session
+from tacit.live.runtime import coordinator as coordinator_module
+from tacit.live.runtime import keeper as keeper_module
+from tacit.live.fleet import hub as hub_module
+from tacit.live.fleet.fleet_status import AgentPages, HubPages
+from tacit.live.fleet.hub_directory import LEDGER
+from tacit.live.fleet.hub_report import SeriesMeans
+from tacit.live.fleet.orders import SeriesOrder, SessionOrder
+from tacit.live.fleet.series_progress import SeriesProgress
+from tacit.live.fleet.store import HubStore
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime.noise import noise_of_series
+from tacit.live.verification.verdict import verify
 
 SLOTS, EVERY = 24, 900.0
 AGENTS, KEEPERS = ("alice", "bob", "carol", "dave"), ("north", "south")

@@ -8,15 +8,15 @@ import pytest
 from tests.runtime.builders import ONE, entered, limited
 from tests.runtime.fleets import Fleet, following
 
-from tacit.errors import FileError, InputError, LedgerError
-from tacit.protocol.records import Ended, Spoke, decode_record
-from tacit.runtime.fleet import hub as hub_module
-from tacit.runtime.fleet.channel import SessionChannel
-from tacit.runtime.fleet.marks import MARKS, MarkedFrames, MarkStore
-from tacit.runtime.fleet.messages import LedgerMark
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.ledger.rollback_guard import TOLD_BYTES, Position
-from tacit.runtime.node import Node
+from tacit.base.errors import FileError, InputError, LedgerError
+from tacit.core.protocol.records import Ended, Spoke, decode_record
+from tacit.live.fleet import hub as hub_module
+from tacit.live.fleet.channel import SessionChannel
+from tacit.live.fleet.marks import MARKS, MarkedFrames, MarkStore
+from tacit.live.fleet.messages import LedgerMark
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.ledger.rollback_guard import TOLD_BYTES, Position
+from tacit.live.runtime.node import Node
 
 NAMES = ("alice", "bob", "carol")
 ROUNDS = {"loss": 2.0, "low": 0.0, "high": 10.0, "rounds": 60, "mixing": 0.5}

@@ -5,11 +5,11 @@ import errno
 import pytest
 from tests.saving import Saving
 
-from tacit.errors import LedgerError
-from tacit.protocol.records import Began, Spoke
-from tacit.runtime.ledger import group_commit, store
-from tacit.runtime.ledger.flush import can_flush_file_system
-from tacit.runtime.ledger.ledger import Ledger, flush_together
+from tacit.base.errors import LedgerError
+from tacit.core.protocol.records import Began, Spoke
+from tacit.live.ledger import group_commit, store
+from tacit.live.ledger.flush import can_flush_file_system
+from tacit.live.ledger.ledger import Ledger, flush_together
 
 S = b"s" * 32
 

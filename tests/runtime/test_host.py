@@ -7,18 +7,18 @@ from dataclasses import replace
 import pytest
 from tests.doubles import known_session
 
-from tacit.errors import LedgerError
-from tacit.protocol import codec as codecs
-from tacit.protocol.codec import Codec
-from tacit.protocol.effects import Heard, Send, Step
-from tacit.protocol.records import Opened
-from tacit.protocol.tables import AgentPhase
-from tacit.runtime import host as hosts
-from tacit.runtime.host import Host
-from tacit.runtime.ledger import store
-from tacit.runtime.ledger.flush import can_flush_file_system
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.node import Node
+from tacit.base.errors import LedgerError
+from tacit.core.protocol import codec as codecs
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.effects import Heard, Send, Step
+from tacit.core.protocol.records import Opened
+from tacit.core.protocol.tables import AgentPhase
+from tacit.live.runtime import host as hosts
+from tacit.live.ledger import store
+from tacit.live.ledger.flush import can_flush_file_system
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime.host import Host
+from tacit.live.runtime.node import Node
 
 linux = pytest.mark.skipif(not can_flush_file_system(), reason="no syncfs that reports errors here")
 WAIT = 300
@@ -77,7 +77,7 @@ class Echo:
 
 
 def frame(data):
-    from tacit.runtime.transport.base import Frame
+    from tacit.live.transport.base import Frame
 
     return Frame(data)
 

@@ -17,12 +17,12 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.errors import FileError, InputError
-from tacit.runtime.identity import certificates
-from tacit.runtime.identity import identity as identities
-from tacit.runtime.identity.certificates import Authority, CertificateSubject, Request, read_certificates
-from tacit.runtime.identity.identity import Identity, bundle, install, new_agent, new_authority, provision
-from tacit.runtime.identity.keys import key_bytes, key_text, private_pem, tls_key
+from tacit.base.errors import FileError, InputError
+from tacit.live.identity import certificates
+from tacit.live.identity import identity as identities
+from tacit.live.identity.certificates import Authority, CertificateSubject, Request, read_certificates
+from tacit.live.identity.identity import Identity, bundle, install, new_agent, new_authority, provision
+from tacit.live.identity.keys import key_bytes, key_text, private_pem, tls_key
 
 NAMES = ("coordinator", "alice", "bob")
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from tests.doubles import Faults, Harness, ScriptedNoise, known_key, known_session
 
-from tacit.protocol.messages import COORDINATOR
-from tacit.protocol.session import Deadlines
-from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.verification.verdict import verify
+from tacit.core.protocol.messages import COORDINATOR
+from tacit.core.protocol.session import Deadlines
+from tacit.live.runtime.transcript import TranscriptWriter
+from tacit.live.verification.verdict import verify
 
 VALUES = [0.1, 0.9, 0.4, 0.75, 0.2, 0.6]
 

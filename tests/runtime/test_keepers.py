@@ -8,23 +8,23 @@ from dataclasses import replace
 import pytest
 from tests.doubles import small_session
 
-from tacit.audit import examine_files
-from tacit.errors import InputError, LedgerError
-from tacit.protocol.notices import Answered, RoundClosed
-from tacit.protocol.records import Closed, Disclosed, Spoke
-from tacit.protocol.roster import Member
-from tacit.protocol.session import Deadlines
-from tacit.runtime.agent import Agent
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.identity.keys import key_text
-from tacit.runtime.keeper import Keeper
-from tacit.runtime.ledger import key_guard, schema
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.session.check import explain
-from tacit.runtime.session.file import parse_session, session_text
-from tacit.runtime.session.trust import parse_trust, read_trust, require_trusted_keeper
-from tacit.runtime.transcript import TranscriptWriter
+from tacit.base.errors import InputError, LedgerError
+from tacit.core.protocol.notices import Answered, RoundClosed
+from tacit.core.protocol.records import Closed, Disclosed, Spoke
+from tacit.core.protocol.roster import Member
+from tacit.core.protocol.session import Deadlines
+from tacit.lab.audit import examine_files
+from tacit.live.identity.identity import provision
+from tacit.live.identity.keys import key_text
+from tacit.live.ledger import key_guard, schema
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.coordinator import Coordinator
+from tacit.live.runtime.keeper import Keeper
+from tacit.live.runtime.transcript import TranscriptWriter
+from tacit.live.sessions.check import explain
+from tacit.live.sessions.file import parse_session, session_text
+from tacit.live.sessions.trust import parse_trust, read_trust, require_trusted_keeper
 
 AGENTS, KEEPERS, WAIT = ["a0", "a1", "a2"], ["north", "south"], 120
 VALUES = dict(zip(AGENTS, [1.0, 4.0, 7.0], strict=True))

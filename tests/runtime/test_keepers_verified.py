@@ -9,14 +9,14 @@ import pytest
 from tests.doubles import Harness, ScriptedNoise, known_key, known_session
 from tests.runtime.builders import lines_of, names
 
-from tacit.errors import FileError, StateError
-from tacit.history.file import read_history
-from tacit.protocol.codec import Codec
-from tacit.protocol.messages import COORDINATOR, Closing, Key, Opening
-from tacit.protocol.records import Evidence
-from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.verification.verdict import verify
-from tacit.theory import influence
+from tacit.base.errors import FileError, StateError
+from tacit.core.history.file import read_history
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.messages import COORDINATOR, Closing, Key, Opening
+from tacit.core.protocol.records import Evidence
+from tacit.core.theory import influence
+from tacit.live.runtime.transcript import TranscriptWriter
+from tacit.live.verification.verdict import verify
 
 EVERYONE = (COORDINATOR, 0, 1, 2, 3, 4)
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests.runtime.builders import ONE as S
 from tests.runtime.builders import SECRET, began, entered, moved
 
-from tacit.errors import CapExceeded, InputError, LedgerError
-from tacit.protocol.messages import Reason
-from tacit.protocol.records import Closed, Ended, Evidence, Opened, Silenced, Spoke
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.ledger.snapshot import open_snapshot
+from tacit.base.errors import CapExceeded, InputError, LedgerError
+from tacit.core.protocol.messages import Reason
+from tacit.core.protocol.records import Closed, Ended, Evidence, Opened, Silenced, Spoke
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.ledger.snapshot import open_snapshot
 
 T = b"t" * 32
 
@@ -248,7 +248,7 @@ def test_what_remains_is_rounded_down(path):
 def test_a_crash_cannot_hide_what_was_planned(path):
     script = f"""
 import os, signal
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.live.ledger.ledger import Ledger
 Ledger({str(path)!r}).reserve(b"s" * 32, "meter", planned=0.7, adjacency=1.0, diameter=1.0, cap=1.0)
 os.kill(os.getpid(), signal.SIGKILL)
 """

@@ -13,12 +13,12 @@ from fractions import Fraction
 
 import pytest
 
-from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
-from tacit.protocol.records import Began, Closed, Ended, Moved, Opened, Spoke
-from tacit.rounding import fraction_up
-from tacit.runtime.ledger import compaction, key_guard, schema
-from tacit.runtime.ledger.budget import Window
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.base.errors import CapExceeded, InputError, LedgerError, SessionOver
+from tacit.base.rounding import fraction_up
+from tacit.core.protocol.records import Began, Closed, Ended, Moved, Opened, Spoke
+from tacit.live.ledger import compaction, key_guard, schema
+from tacit.live.ledger.budget import Window
+from tacit.live.ledger.ledger import Ledger
 
 DAY, LIFE = 86_400, 600
 SECRET = b"the-private-state-of-this-agent"
@@ -314,9 +314,9 @@ KILLED = """
     import json, os, signal, sys
     from pathlib import Path
     from tests.runtime.test_ledger_compaction import name, take_part
-    from tacit import files
-    from tacit.runtime.ledger import compaction, key_guard, ledger as book, rollback_guard, store
-    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.base import files
+    from tacit.live.ledger import compaction, key_guard, ledger as book, rollback_guard, store
+    from tacit.live.ledger.ledger import Ledger
 
     folder, stride = Path(sys.argv[1]), int(sys.argv[2])
     watched = {module.__file__ for module in (compaction, files, key_guard, book, rollback_guard, store)}

@@ -12,9 +12,9 @@ import pytest
 from tests.runtime.builders import ONE as S
 from tests.runtime.builders import entered
 
-from tacit.protocol.records import Spoke
-from tacit.runtime.ledger import rollback_guard, store
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.core.protocol.records import Spoke
+from tacit.live.ledger import rollback_guard, store
+from tacit.live.ledger.ledger import Ledger
 
 
 def script_run(script, *arguments):
@@ -32,8 +32,8 @@ def script_run(script, *arguments):
 
 KILLED = """
     import json, os, random, signal, sys, time
-    from tacit.protocol.records import Began, Moved, Spoke
-    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.core.protocol.records import Began, Moved, Spoke
+    from tacit.live.ledger.ledger import Ledger
 
     S, path = b"s" * 32, sys.argv[1]
     chance = random.Random(int(sys.argv[2]))
@@ -97,10 +97,10 @@ def test_it_survives_being_killed_at_random_moments(path, kills):
 KILLED_AT_EACH_LINE = """
     import json, os, signal, sys
     from pathlib import Path
-    from tacit.protocol.records import Began, Moved, Spoke
-    from tacit import files
-    from tacit.runtime.ledger import budget, ledger as book, rollback_guard, store
-    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.core.protocol.records import Began, Moved, Spoke
+    from tacit.base import files
+    from tacit.live.ledger import budget, ledger as book, rollback_guard, store
+    from tacit.live.ledger.ledger import Ledger
 
     S, folder, step = b"s" * 32, Path(sys.argv[1]), int(sys.argv[2])
     watched = {module.__file__ for module in (budget, files, book, rollback_guard, store)}
@@ -209,8 +209,8 @@ def test_a_thousand_kills_and_no_second_draw(tmp_path):
 MODES = """
     import json, os, stat, sys
     from pathlib import Path
-    from tacit.protocol.records import Closed, Opened
-    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.core.protocol.records import Closed, Opened
+    from tacit.live.ledger.ledger import Ledger
 
     os.umask(0)
     folder, seen = Path(sys.argv[1]), {}
@@ -242,9 +242,9 @@ def test_all_files_are_closed_to_others_from_the_first_byte(tmp_path):
 FULL = """
     import json, resource, sys
     from pathlib import Path
-    from tacit.errors import LedgerError
-    from tacit.protocol.records import Began, Spoke
-    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.base.errors import LedgerError
+    from tacit.core.protocol.records import Began, Spoke
+    from tacit.live.ledger.ledger import Ledger
 
     S, path = b"s" * 32, Path(sys.argv[1])
     ledger = Ledger(path)
@@ -326,8 +326,8 @@ def test_a_disk_too_full_for_a_ledger(tmp_path):
     script = """
         import json, sys
         from pathlib import Path
-        from tacit.errors import LedgerError
-        from tacit.runtime.ledger.ledger import Ledger
+        from tacit.base.errors import LedgerError
+        from tacit.live.ledger.ledger import Ledger
         try:
             Ledger(sys.argv[1])
             said = "opened"
@@ -343,8 +343,8 @@ def test_a_disk_too_full_for_a_ledger(tmp_path):
 
 READ_ONLY = """
     import json, sys
-    from tacit.errors import LedgerError
-    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.base.errors import LedgerError
+    from tacit.live.ledger.ledger import Ledger
     said = []
     for path in sys.argv[1:]:
         try:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from tests.saving import Saving
 
-from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
-from tacit.protocol.messages import Reason
-from tacit.protocol.records import Began, Ended, Moved, Silenced, Spoke
-from tacit.runtime.ledger import group_commit, key_guard, rollback_guard, store
-from tacit.runtime.ledger.flush import can_flush_file_system
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.base.errors import CapExceeded, InputError, LedgerError, SessionOver
+from tacit.core.protocol.messages import Reason
+from tacit.core.protocol.records import Began, Ended, Moved, Silenced, Spoke
+from tacit.live.ledger import group_commit, key_guard, rollback_guard, store
+from tacit.live.ledger.flush import can_flush_file_system
+from tacit.live.ledger.ledger import Ledger
 
 S, T = b"s" * 32, b"t" * 32
 EXPIRES = 4_000_000_000

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from tests.runtime.builders import ONE as S
 from tests.runtime.builders import entered, moved
 
-from tacit.errors import LedgerError
-from tacit.protocol.records import Spoke
-from tacit.runtime.ledger import schema
-from tacit.runtime.ledger.ledger import Ledger
+from tacit.base.errors import LedgerError
+from tacit.core.protocol.records import Spoke
+from tacit.live.ledger import schema
+from tacit.live.ledger.ledger import Ledger
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ def run(script, *, check=True, **environment):
 
 def test_two_processes_cannot_use_it(path, ledger):
     script = f"""
-        from tacit.errors import LedgerError
-        from tacit.runtime.ledger.ledger import Ledger
+        from tacit.base.errors import LedgerError
+        from tacit.live.ledger.ledger import Ledger
         try:
             Ledger({str(path)!r})
         except LedgerError as error:
@@ -72,7 +72,7 @@ def test_two_ledgers_in_one_process_neither(path, ledger, tmp_path):
 def test_a_lock_ends_with_its_process(path):
     script = f"""
         import os, signal
-        from tacit.runtime.ledger.ledger import Ledger
+        from tacit.live.ledger.ledger import Ledger
         ledger = Ledger({str(path)!r})
         os.kill(os.getpid(), signal.SIGKILL)
     """
@@ -84,9 +84,9 @@ def test_a_lock_ends_with_its_process(path):
 def test_a_fork_cannot_use_it(path):
     script = f"""
         import os
-        from tacit.errors import LedgerError
-        from tacit.protocol.records import Opened
-        from tacit.runtime.ledger.ledger import Ledger
+        from tacit.base.errors import LedgerError
+        from tacit.core.protocol.records import Opened
+        from tacit.live.ledger.ledger import Ledger
         ledger, opened = Ledger({str(path)!r}), Opened(b"s" * 32, ())
         if os.fork() == 0:
             try:
@@ -253,8 +253,8 @@ def test_an_old_copy_put_back_after_a_crash(path):
     """The mark is moved at each append, not only at the end."""
     script = f"""
         import os, shutil
-        from tacit.protocol.records import Closed, Opened
-        from tacit.runtime.ledger.ledger import Ledger
+        from tacit.core.protocol.records import Closed, Opened
+        from tacit.live.ledger.ledger import Ledger
         path = {str(path)!r}
         ledger = Ledger(path)
         ledger.append(b"s" * 32, [Opened(b"s" * 32, ())])

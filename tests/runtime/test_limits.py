@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from tacit.errors import InputError
-from tacit.runtime import limits
-from tacit.runtime.limits import raise_files, require_files
+from tacit.base.errors import InputError
+from tacit.live.runtime import limits
+from tacit.live.runtime.limits import raise_files, require_files
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def test_as_many_files_as_may_be_had(allowed):
 
 RELEASED = """
 import sys
-from tacit.noise.safe import SafeNoise
-from tacit.runtime.limits import release_libraries
+from tacit.core.noise.safe import SafeNoise
+from tacit.live.runtime.limits import release_libraries
 
 def resident():
     lines = open("/proc/self/status").read().splitlines()

@@ -10,29 +10,29 @@ import pytest
 from tests.doubles import small_session
 from tests.runtime.builders import Script, limited, result_of
 
-from tacit.errors import CapExceeded, InputError, LedgerError, SessionOver
-from tacit.mechanism.on_lattice import OnLattice
-from tacit.noise.ahead import refill_together
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import Codec
-from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.effects import Send, Step
-from tacit.protocol.messages import Feedback, Message, Report
-from tacit.protocol.notices import Finished, Updated
-from tacit.protocol.peer import PeerMachine
-from tacit.protocol.private_state import Budget
-from tacit.protocol.records import Closed, Moved, Spoke
-from tacit.protocol.roster import COORDINATOR
-from tacit.protocol.session import Deadlines
-from tacit.protocol.tables import AgentPhase
-from tacit.runtime.agent import Agent
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.ledger import group_commit
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.node import Node
-from tacit.runtime.noise import noise_ahead
-from tacit.runtime.transport.memory import MemoryNetwork
+from tacit.base.errors import CapExceeded, InputError, LedgerError, SessionOver
+from tacit.core.mechanism.on_lattice import OnLattice
+from tacit.core.noise.ahead import refill_together
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.coordinator import CoordinatorMachine
+from tacit.core.protocol.effects import Send, Step
+from tacit.core.protocol.messages import Feedback, Message, Report
+from tacit.core.protocol.notices import Finished, Updated
+from tacit.core.protocol.peer import PeerMachine
+from tacit.core.protocol.private_state import Budget
+from tacit.core.protocol.records import Closed, Moved, Spoke
+from tacit.core.protocol.roster import COORDINATOR
+from tacit.core.protocol.session import Deadlines
+from tacit.core.protocol.tables import AgentPhase
+from tacit.live.identity.identity import provision
+from tacit.live.ledger import group_commit
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.coordinator import Coordinator
+from tacit.live.runtime.node import Node
+from tacit.live.runtime.noise import noise_ahead
+from tacit.live.transport.memory import MemoryNetwork
 
 NAMES = ["a0", "a1", "a2", "a3"]
 VALUES = [1.0, 2.0, 4.0, 9.0]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tacit.noise.ahead import DrawnAhead, refill_together
+from tacit.core.noise.ahead import DrawnAhead, refill_together
 
 
 class Counting:

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.doubles import known_key, known_series, known_session
 
-from tacit.errors import InputError
-from tacit.protocol.codec import DOMAIN, Codec
-from tacit.protocol.messages import KINDS, VERSION, Message
-from tacit.protocol.notices import Refused
-from tacit.protocol.session import Session
-from tacit.runtime.fleet import messages
-from tacit.runtime.fleet.invitation import MARK, Invitation, new_invitation
-from tacit.runtime.identity.certificates import Authority, CertificateSubject, Request, read_certificates
-from tacit.runtime.identity.keys import tls_key
-from tacit.runtime.identity.revocation import Revocations, Revoked, revoked_list
+from tacit.base.errors import InputError
+from tacit.core.protocol.codec import DOMAIN, Codec
+from tacit.core.protocol.messages import KINDS, VERSION, Message
+from tacit.core.protocol.notices import Refused
+from tacit.core.protocol.session import Session
+from tacit.live.fleet import messages
+from tacit.live.fleet.invitation import MARK, Invitation, new_invitation
+from tacit.live.identity.certificates import Authority, CertificateSubject, Request, read_certificates
+from tacit.live.identity.keys import tls_key
+from tacit.live.identity.revocation import Revocations, Revoked, revoked_list
 
 SIGNING = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 SUBJECT = CertificateSubject("alice", SIGNING.public_key().public_bytes_raw(), ())

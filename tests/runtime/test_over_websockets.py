@@ -10,23 +10,23 @@ import pytest
 from tests.doubles import small_session
 from tests.runtime.builders import Script
 
-from tacit.mechanism.on_lattice import OnLattice
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import Codec
-from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.messages import Refusal
-from tacit.protocol.peer import PeerMachine
-from tacit.protocol.private_state import Budget
-from tacit.protocol.records import Closed, Moved, Spoke
-from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import Deadlines
-from tacit.runtime.identity.certificates import Request
-from tacit.runtime.identity.identity import bundle, install, load_authority, provision
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.node import Node
-from tacit.runtime.noise import noise_ahead
-from tacit.runtime.transport.base import Frame, Presence
-from tacit.runtime.transport.websocket import WebsocketTransport
+from tacit.core.mechanism.on_lattice import OnLattice
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.coordinator import CoordinatorMachine
+from tacit.core.protocol.messages import Refusal
+from tacit.core.protocol.peer import PeerMachine
+from tacit.core.protocol.private_state import Budget
+from tacit.core.protocol.records import Closed, Moved, Spoke
+from tacit.core.protocol.roster import COORDINATOR, Member
+from tacit.core.protocol.session import Deadlines
+from tacit.live.identity.certificates import Request
+from tacit.live.identity.identity import bundle, install, load_authority, provision
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime.node import Node
+from tacit.live.runtime.noise import noise_ahead
+from tacit.live.transport.base import Frame, Presence
+from tacit.live.transport.websocket import WebsocketTransport
 
 NAMES = ["a0", "a1", "a2"]
 WAIT = 300

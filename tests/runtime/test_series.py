@@ -13,35 +13,35 @@ import msgspec
 import pytest
 from tests.doubles import Harness, ScriptedNoise, known_key, known_series, known_session
 
-from tacit.errors import CapExceeded, InputError, LedgerError
-from tacit.protocol.codec import Codec
-from tacit.protocol.messages import COORDINATOR, Feedback
-from tacit.protocol.notices import Answered, MeanPublished, SlotMissed, Spoken
-from tacit.protocol.records import Began, Closed, Disclosed, Ended, Keyed, Sampled, Spoke
-from tacit.protocol.roster import Member
-from tacit.protocol.session import Deadlines, Session
-from tacit.runtime.agent import Agent
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.fleet.sources import (
+from tacit.base.errors import CapExceeded, InputError, LedgerError
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.messages import COORDINATOR, Feedback
+from tacit.core.protocol.notices import Answered, MeanPublished, SlotMissed, Spoken
+from tacit.core.protocol.records import Began, Closed, Disclosed, Ended, Keyed, Sampled, Spoke
+from tacit.core.protocol.roster import Member
+from tacit.core.protocol.session import Deadlines, Session
+from tacit.core.theory.series import Hides, written
+from tacit.live.fleet.sources import (
     CallableSource,
     EnvironmentSource,
     FileSource,
     LinesSource,
     SourceFailed,
 )
-from tacit.runtime.identity.identity import provision
-from tacit.runtime.identity.roster import Roster
-from tacit.runtime.keeper import Keeper
-from tacit.runtime.ledger import key_guard, schema
-from tacit.runtime.ledger.budget import Hidden, Window
-from tacit.runtime.ledger.ledger import Ledger
-from tacit.runtime.noise import noise_of_series
-from tacit.runtime.readings import SlotReader
-from tacit.runtime.session.file import parse_session, session_text
-from tacit.runtime.session.series import draft_series, explain_series
-from tacit.runtime.transcript import TranscriptWriter, line_of
-from tacit.runtime.verification.verdict import verify
-from tacit.theory.series import Hides, written
+from tacit.live.identity.identity import provision
+from tacit.live.identity.roster import Roster
+from tacit.live.ledger import key_guard, schema
+from tacit.live.ledger.budget import Hidden, Window
+from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.coordinator import Coordinator
+from tacit.live.runtime.keeper import Keeper
+from tacit.live.runtime.noise import noise_of_series
+from tacit.live.runtime.readings import SlotReader
+from tacit.live.runtime.transcript import TranscriptWriter, line_of
+from tacit.live.sessions.file import parse_session, session_text
+from tacit.live.sessions.series import draft_series, explain_series
+from tacit.live.verification.verdict import verify
 
 AGENTS, KEEPERS, WAIT = ["a0", "a1", "a2"], ["north", "south"], 120
 ACCEPTS = Hidden(Hides.parse("step:2"), 1e-6)

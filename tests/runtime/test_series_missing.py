@@ -5,19 +5,19 @@ import math
 import pytest
 from tests.doubles import Harness, ScriptedNoise, known_series
 
+from tacit.base.report import up
 from tacit.cli.join import mean_line
-from tacit.protocol.messages import COORDINATOR
-from tacit.protocol.notices import MeanPublished
-from tacit.report import up
-from tacit.runtime.agent_result import SeriesResult
-from tacit.runtime.coordinator import CoordinatorResult
-from tacit.runtime.session.series import explain_series
-from tacit.runtime.status.report import StatusReport
-from tacit.runtime.status.status import Status
-from tacit.runtime.transcript import TranscriptWriter
-from tacit.runtime.verification.verdict import verify
+from tacit.core.protocol.messages import COORDINATOR
+from tacit.core.protocol.notices import MeanPublished
+from tacit.core.theory.advice import NOT_COVERED, absences
+from tacit.live.runtime.agent_result import SeriesResult
+from tacit.live.runtime.coordinator import CoordinatorResult
+from tacit.live.runtime.transcript import TranscriptWriter
+from tacit.live.sessions.series import explain_series
+from tacit.live.status.report import StatusReport
+from tacit.live.status.status import Status
+from tacit.live.verification.verdict import verify
 from tacit.studio.deployment import card_of
-from tacit.theory.advice import NOT_COVERED, absences
 
 SLOTS, LATE = 6, 2
 

@@ -10,29 +10,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.errors import FileError, Infeasible, InputError, Useless
-from tacit.graph import Graph
-from tacit.mechanism.lattice import Lattice
-from tacit.protocol.roster import Member
-from tacit.protocol.session import Deadlines, Session
-from tacit.rounding import shown_up
-from tacit.runtime.identity.certificates import Authority, Request
-from tacit.runtime.identity.identity import bundle, new_agent, provision
-from tacit.runtime.identity.keys import key_text
-from tacit.runtime.identity.roster import Roster, read_roster
-from tacit.runtime.participant import number_of
-from tacit.runtime.session import design as session_design
-from tacit.runtime.session.check import explain
-from tacit.runtime.session.design import worst_loss
-from tacit.runtime.session.file import (
+from tacit.base.errors import FileError, Infeasible, InputError, Useless
+from tacit.base.rounding import shown_up
+from tacit.core.graph import Graph
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.protocol.roster import Member
+from tacit.core.protocol.session import Deadlines, Session
+from tacit.core.theory.advice import ONE_DRAW
+from tacit.core.theory.plan import Plan
+from tacit.live.identity.certificates import Authority, Request
+from tacit.live.identity.identity import bundle, new_agent, provision
+from tacit.live.identity.keys import key_text
+from tacit.live.identity.roster import Roster, read_roster
+from tacit.live.runtime.participant import number_of
+from tacit.live.sessions import design as session_design
+from tacit.live.sessions.check import explain
+from tacit.live.sessions.design import worst_loss
+from tacit.live.sessions.file import (
     parse_session,
     read_session,
     read_with_addresses,
     session_text,
     write_session,
 )
-from tacit.theory.advice import ONE_DRAW
-from tacit.theory.plan import Plan
 
 
 def draft(name, roster, **asked):
@@ -630,6 +630,6 @@ def test_an_explanation_for_programs_is_plain():
 )
 def test_a_key_of_very_many_parts_is_not_read(text, monkeypatch):
     """One that would take many seconds: tomllib never sees it."""
-    monkeypatch.setattr("tacit.runtime.session.file.tomllib.loads", lambda _: pytest.fail("was read"))
+    monkeypatch.setattr("tacit.live.sessions.file.tomllib.loads", lambda _: pytest.fail("was read"))
     with pytest.raises(FileError, match="more than 64 parts"):
         parse_session(text, "session.toml")

@@ -16,17 +16,17 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from prometheus_client.parser import text_string_to_metric_families
 
+from tacit.base.errors import FileError, InputError, ParameterError
 from tacit.cli.status_place import StatusAddress, StatusPlace
-from tacit.errors import FileError, InputError, ParameterError
-from tacit.protocol import notices
-from tacit.protocol.messages import COORDINATOR, Reason, Refusal
-from tacit.protocol.notices import Notice
-from tacit.protocol.records import Began, Moved
-from tacit.protocol.standing import Loss
-from tacit.runtime.status.report import StatusReport
-from tacit.runtime.status.server import StatusServer, tls_context
-from tacit.runtime.status.status import Status
-from tacit.runtime.transport.base import Network
+from tacit.core.protocol import notices
+from tacit.core.protocol.messages import COORDINATOR, Reason, Refusal
+from tacit.core.protocol.notices import Notice
+from tacit.core.protocol.records import Began, Moved
+from tacit.core.protocol.standing import Loss
+from tacit.live.status.report import StatusReport
+from tacit.live.status.server import StatusServer, tls_context
+from tacit.live.status.status import Status
+from tacit.live.transport.base import Network
 
 
 @pytest.fixture(scope="module")

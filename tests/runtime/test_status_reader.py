@@ -6,10 +6,10 @@ import threading
 import msgspec
 import pytest
 
-from tacit.errors import InputError
-from tacit.protocol.standing import Standing
-from tacit.runtime.status.document import StatusDocument
-from tacit.runtime.status.reader import read_status
+from tacit.base.errors import InputError
+from tacit.core.protocol.standing import Standing
+from tacit.live.status.document import StatusDocument
+from tacit.live.status.reader import read_status
 
 STATUS = StatusDocument(
     kind="member", name="m", role="agent", state="waiting", ready=True, sessions=[Standing(name="s")]

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from tests.saving import Saving
 
-from tacit.audit import examine_folder
-from tacit.errors import FileError
-from tacit.history.file import encoded, read_history
-from tacit.protocol.messages import COORDINATOR, Reason, Report, Stop
-from tacit.protocol.records import Ended, Evidence, Opened
-from tacit.runtime.ledger.group_commit import save_all
-from tacit.runtime.transcript import Reading, TranscriptWriter, header, merge
+from tacit.base.errors import FileError
+from tacit.core.history.file import encoded, read_history
+from tacit.core.protocol.messages import COORDINATOR, Reason, Report, Stop
+from tacit.core.protocol.records import Ended, Evidence, Opened
+from tacit.lab.audit import examine_folder
+from tacit.live.ledger.group_commit import save_all
+from tacit.live.runtime.transcript import Reading, TranscriptWriter, header, merge
 
 PATH = ((0, 1), (1, 2), (2, 3))
 
@@ -140,7 +140,7 @@ def test_what_is_no_transcript_is_refused(tmp_path, text):
 
 def test_a_line_longer_than_any_is_passed_over(game, tmp_path, monkeypatch):
     """Memory is bounded, whatever is in the file."""
-    from tacit import files
+    from tacit.base import files
 
     path = tmp_path / "t.jsonl"
     whole = write(path, game.session, game.kept[-1]).splitlines(keepends=True)

@@ -13,13 +13,11 @@ import pytest
 from tests.doubles import small_session
 from tests.doubles.processes import free_ports
 
-from tacit.errors import FileError, InputError
-from tacit.protocol.roster import COORDINATOR, Member
-from tacit.protocol.session import Deadlines, Session
-from tacit.runtime.agent import Agent
-from tacit.runtime.coordinator import Coordinator
-from tacit.runtime.identity.certificates import Request
-from tacit.runtime.identity.identity import (
+from tacit.base.errors import FileError, InputError
+from tacit.core.protocol.roster import COORDINATOR, Member
+from tacit.core.protocol.session import Deadlines, Session
+from tacit.live.identity.certificates import Request
+from tacit.live.identity.identity import (
     Identity,
     bundle,
     install,
@@ -28,12 +26,14 @@ from tacit.runtime.identity.identity import (
     provision,
     renew_agent,
 )
-from tacit.runtime.identity.revocation import Revoked, revoked_list
-from tacit.runtime.transport.base import Frame, Inbox, NetworkError, Presence
-from tacit.runtime.transport.connection_diagnosis import require_endpoint, why_not_reached
-from tacit.runtime.transport.memory import MemoryNetwork
-from tacit.runtime.transport.schemes import to_dial
-from tacit.runtime.transport.websocket import WebsocketTransport
+from tacit.live.identity.revocation import Revoked, revoked_list
+from tacit.live.runtime.agent import Agent
+from tacit.live.runtime.coordinator import Coordinator
+from tacit.live.transport.base import Frame, Inbox, NetworkError, Presence
+from tacit.live.transport.connection_diagnosis import require_endpoint, why_not_reached
+from tacit.live.transport.memory import MemoryNetwork
+from tacit.live.transport.schemes import to_dial
+from tacit.live.transport.websocket import WebsocketTransport
 
 NAMES = ["a0", "a1", "a2"]
 WAIT = 300

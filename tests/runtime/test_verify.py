@@ -9,18 +9,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.runtime.builders import lines_of, names, save
 
-from tacit.errors import FileError, ParameterError
-from tacit.history import read_history
-from tacit.history.file import encoded
-from tacit.noise.accounting import account
-from tacit.protocol.codec import as_array, combined, digest
-from tacit.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Reason, Report, Stop
-from tacit.protocol.places import LastUsed
-from tacit.protocol.records import Closed, Ended, Evidence
-from tacit.runtime.transcript import Reading, TranscriptWriter, merge
-from tacit.runtime.verification.findings import GAPS, NOTES, WRONG, Finding
-from tacit.runtime.verification.verdict import verify
-from tacit.theory import influence, selection
+from tacit.base.errors import FileError, ParameterError
+from tacit.core.history import read_history
+from tacit.core.history.file import encoded
+from tacit.core.noise.accounting import account
+from tacit.core.protocol.codec import as_array, combined, digest
+from tacit.core.protocol.messages import COORDINATOR, NOTHING_HEARD, Ask, Feedback, Reason, Report, Stop
+from tacit.core.protocol.places import LastUsed
+from tacit.core.protocol.records import Closed, Ended, Evidence
+from tacit.core.theory import influence, selection
+from tacit.live.runtime.transcript import Reading, TranscriptWriter, merge
+from tacit.live.verification.findings import GAPS, NOTES, WRONG, Finding
+from tacit.live.verification.verdict import verify
 
 PATH = ((0, 1), (1, 2), (2, 3))
 ABSENT = {1: [2], 2: [0, 1]}

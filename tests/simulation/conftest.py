@@ -41,7 +41,7 @@ def gate(cluster, tmp_path):
     def hold():
         import time
 
-        from tacit.simulation.sweep_plan import SweepPlan
+        from tacit.lab.simulation.sweep_plan import SweepPlan
 
         ordinary = SweepPlan.cell_seed
 
@@ -54,7 +54,7 @@ def gate(cluster, tmp_path):
         SweepPlan.cell_seed = held
 
     def release():
-        from tacit.simulation.sweep_plan import SweepPlan
+        from tacit.lab.simulation.sweep_plan import SweepPlan
 
         SweepPlan.cell_seed = getattr(
             SweepPlan.cell_seed, "ordinary", SweepPlan.cell_seed

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.errors import InputError, ParameterError, StateError
-from tacit.report import json_text
+from tacit.base.errors import InputError, ParameterError, StateError
+from tacit.base.report import json_text
 
 FRAME = pd.DataFrame(
     {
@@ -89,7 +89,7 @@ def test_the_noise_is_the_one_that_the_loss_asks_for():
 
 
 def test_the_loss_is_never_exceeded():
-    from tacit.simulation.asking import _noise_for
+    from tacit.lab.simulation.asking import _noise_for
 
     for loss in np.random.default_rng(5).uniform(0.1, 3, size=50).tolist():
         for question in (tacit.Mean(0, 0.7), tacit.Variance(0, 1), SEVERAL):

@@ -15,11 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot, __version__
-from tacit.errors import InputError
-from tacit.mechanism.topology import GivenWeights
-from tacit.noise import SimulatedNoise
-from tacit.simulation import Record, _layout, batches, history_of, load, reference, save, simulate
-from tacit.simulation.threads import ThreadTeam, even_work
+from tacit.base.errors import InputError
+from tacit.core.mechanism.topology import GivenWeights
+from tacit.core.noise import SimulatedNoise
+from tacit.lab.simulation import Record, _layout, batches, history_of, load, reference, save, simulate
+from tacit.lab.simulation.threads import ThreadTeam, even_work
 
 EVERYTHING = Record(everything=True, average=True)
 
@@ -497,5 +497,5 @@ def test_values_are_not_changed():
 
 
 def test_loading_the_engine_is_cheap():
-    code = "import sys, tacit.simulation.engine; assert not {'numba', 'xarray'} & set(sys.modules)"
+    code = "import sys, tacit.lab.simulation.engine; assert not {'numba', 'xarray'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)

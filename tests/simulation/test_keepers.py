@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Constant, Fading, OneShot
-from tacit.errors import ParameterError, StateError
-from tacit.mechanism.lattice import Lattice
-from tacit.mechanism.on_lattice import OnLattice
-from tacit.noise import SafeNoise, SimulatedNoise
-from tacit.simulation import Record, history_of, sample_outcome, simulate, simulate_on_lattice, sweep
-from tacit.simulation.lattice import SimulatedWholeNoise, rounding_bound
-from tacit.simulation.oracle import reference
-from tacit.simulation.outcome import sample_average
-from tacit.theory import accuracy
-from tacit.theory.endings import ending
+from tacit.base.errors import ParameterError, StateError
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.mechanism.on_lattice import OnLattice
+from tacit.core.noise import SafeNoise, SimulatedNoise
+from tacit.core.theory import accuracy
+from tacit.core.theory.endings import ending
+from tacit.lab.simulation import Record, history_of, sample_outcome, simulate, simulate_on_lattice, sweep
+from tacit.lab.simulation.lattice import SimulatedWholeNoise, rounding_bound
+from tacit.lab.simulation.oracle import reference
+from tacit.lab.simulation.outcome import sample_average
 
 SIGMAS = np.linspace(0.2, 0.9, 40)
 MECHANISMS = {

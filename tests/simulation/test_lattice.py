@@ -11,11 +11,11 @@ import pytest
 from scipy import stats
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import ParameterError, StateError
-from tacit.mechanism.lattice import Lattice
-from tacit.mechanism.on_lattice import OnLattice
-from tacit.noise import SafeNoise
-from tacit.simulation.lattice import SimulatedWholeNoise, rounding_bound, simulate_on_lattice
+from tacit.base.errors import ParameterError, StateError
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.mechanism.on_lattice import OnLattice
+from tacit.core.noise import SafeNoise
+from tacit.lab.simulation.lattice import SimulatedWholeNoise, rounding_bound, simulate_on_lattice
 
 PAPER = Fading(sigma=0.8, c=10, q=0.6)
 RING = Graph.from_edges([(0, 1), (1, 2), (2, 3), (3, 0), (0, 2)])

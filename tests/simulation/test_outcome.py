@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import ParameterError
-from tacit.simulation import outcome
-from tacit.simulation.outcome import sample_agent, sample_average, sample_outcome
-from tacit.theory import accuracy
+from tacit.base.errors import ParameterError
+from tacit.core.theory import accuracy
+from tacit.lab.simulation import outcome
+from tacit.lab.simulation.outcome import sample_agent, sample_average, sample_outcome
 
 FALSE_ALARM = 1e-6
 RUNS = 20_000

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.errors import InputError, RecordTooLarge
-from tacit.simulation import Record, _layout, record, simulate
+from tacit.base.errors import InputError, RecordTooLarge
+from tacit.lab.simulation import Record, _layout, record, simulate
 
 MECHANISM = ClientServer(Fading(0.5, 1, 0.9), agents=4)
 
@@ -93,7 +93,7 @@ def small_machine(monkeypatch):
 
 @pytest.mark.usefixtures("small_machine")
 def test_too_large_a_record_is_refused_before_any_work(monkeypatch):
-    monkeypatch.setattr("tacit.simulation.engine._run", lambda *_: pytest.fail("work was begun"))
+    monkeypatch.setattr("tacit.lab.simulation.engine._run", lambda *_: pytest.fail("work was begun"))
     with pytest.raises(RecordTooLarge) as refusal:
         simulate(MECHANISM, [0.0] * 4, 1000, runs=10_000, record=Record(every=1))
     message = str(refusal.value)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import InputError
-from tacit.simulation import reference
+from tacit.base.errors import InputError
+from tacit.lab.simulation import reference
 
 PATH = Graph.from_edges([(0, 1), (1, 2)])
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import Distributed, Fading, Graph
-from tacit.errors import FileError
-from tacit.simulation import Record, load, results, save, simulate
+from tacit.base.errors import FileError
+from tacit.lab.simulation import Record, load, results, save, simulate
 
 
 def example():
@@ -160,8 +160,8 @@ def test_a_link_is_followed_and_the_usual_rights_apply(tmp_path):
 FULL_DISK = """
 import resource, sys
 import numpy as np, xarray as xr
-from tacit.errors import FileError
-from tacit.simulation import save
+from tacit.base.errors import FileError
+from tacit.lab.simulation import save
 data = np.random.default_rng(0).random(200_000)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:

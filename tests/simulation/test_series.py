@@ -8,10 +8,10 @@ import math
 import numpy as np
 import pytest
 
-from tacit.errors import ParameterError
-from tacit.mechanism.series import SeriesAgent, published
-from tacit.simulation.series import household_readings, simulate_series
-from tacit.theory.series import design_series
+from tacit.base.errors import ParameterError
+from tacit.core.mechanism.series import SeriesAgent, published
+from tacit.core.theory.series import design_series
+from tacit.lab.simulation.series import household_readings, simulate_series
 
 YEAR = 35_040
 

@@ -12,12 +12,12 @@ import pytest
 import xarray as xr
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import FileError, GraphError, InputError, ParameterError, StateError, TacitError
-from tacit.simulation import load_sweep, sample_outcome, simulate, sweep, sweep_file
-from tacit.simulation.sweep_plan import SweepPlan
-from tacit.theory import accuracy, privacy
+from tacit.base.errors import FileError, GraphError, InputError, ParameterError, StateError, TacitError
+from tacit.core.theory import accuracy, privacy
+from tacit.lab.simulation import load_sweep, sample_outcome, simulate, sweep, sweep_file
+from tacit.lab.simulation.sweep_plan import SweepPlan
 
-module = importlib.import_module("tacit.simulation.sweeps")
+module = importlib.import_module("tacit.lab.simulation.sweeps")
 
 GRID = {"agents": [5], "mixing": [0.3, 0.8], "noise": [1, 2.5], "decay": [0.9]}
 CALL = {"rounds": 12, "runs": 4, "seed": 3, "method": "outcome"}
@@ -111,7 +111,7 @@ def test_uniform_values_are_the_same_whole_and_in_parts(values, monkeypatch):
     plan = SweepPlan.of(grid, values=values, failure_probability=0.05, **CALL)
     expected = plan.initial_values(50)
     assert -2 <= expected.min() < expected.max() <= 5
-    monkeypatch.setattr(importlib.import_module("tacit.simulation.sweep_plan"), "_CHUNK", 7)
+    monkeypatch.setattr(importlib.import_module("tacit.lab.simulation.sweep_plan"), "_CHUNK", 7)
     np.testing.assert_array_equal(plan.initial_values(50), expected)
     assert plan.spread(50) == np.ptp(expected)
 
@@ -155,7 +155,7 @@ def test_many_states_are_simulated_in_parts_with_seeds_of_their_own(tmp_path, mo
 
 KILLED = """
 import json, os, signal, sys
-from tacit.simulation import sweep
+from tacit.lab.simulation import sweep
 
 def progress(done, total):
     if done == 2:
@@ -232,8 +232,8 @@ def test_a_finished_sweep_returns_without_computing(whole, tmp_path, monkeypatch
 
 FULL = """
 import json, resource, sys
-from tacit.errors import FileError
-from tacit.simulation import sweep
+from tacit.base.errors import FileError
+from tacit.lab.simulation import sweep
 resource.setrlimit(resource.RLIMIT_FSIZE, (1200, 1200))
 try:
     sweep(json.loads(sys.argv[2]), path=sys.argv[1], **json.loads(sys.argv[3]))
@@ -420,7 +420,8 @@ def test_other_mistakes(tmp_path, change, error, says):
 def test_what_is_no_address_leaves_no_thread_that_keeps_the_process(tmp_path):
     call = f"sweep({GRID!r}, path={str(tmp_path / 's')!r}, rounds=2, runs=2, cluster='foo')"
     code = (
-        f"from tacit.simulation import sweep\ntry:\n    {call}\nexcept ValueError as error:\n    print(error)"
+        "from tacit.lab.simulation import sweep\n"
+        f"try:\n    {call}\nexcept ValueError as error:\n    print(error)"
     )
     ended = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert "nothing answers at 'foo'" in ended.stdout
@@ -516,7 +517,7 @@ def test_what_fails_on_a_worker_says_so_here(cluster, tmp_path, monkeypatch):
 
 def test_heavy_parts_are_not_loaded_before_they_are_used():
     heavy = "{'dask', 'distributed', 'h5netcdf', 'networkx', 'numba', 'xarray'}"
-    use = "import sys, tacit.simulation as s; s.sweep, s.save, s.sample_outcome"
+    use = "import sys, tacit.lab.simulation as s; s.sweep, s.save, s.sample_outcome"
     code = f"{use}; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"

@@ -8,10 +8,10 @@ import math
 import numpy as np
 
 from tacit import Distributed, Graph
-from tacit.mechanism.lattice import Lattice
-from tacit.simulation import sample_outcome, simulate
-from tacit.simulation.lattice import SimulatedWholeNoise, simulate_on_lattice
-from tacit.theory.optimum import best_fading
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.theory.optimum import best_fading
+from tacit.lab.simulation import sample_outcome, simulate
+from tacit.lab.simulation.lattice import SimulatedWholeNoise, simulate_on_lattice
 
 CLUB = Distributed(best_fading(0.8, 1.0), Graph.from_name("karate"), "metropolis")
 DEVIATION = math.sqrt(2 / 34 * 0.8**2 / (1 - 0.2 ** (2 / 3)) ** 3)  # .36351

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.simulation import Record, sample_outcome, simulate
-from tacit.theory import accuracy
+from tacit.core.theory import accuracy
+from tacit.lab.simulation import Record, sample_outcome, simulate
 
 ALARM = 1e-6
 GRAPH = Graph.from_name("barabasi:60:2:seed=3")  # degrees from 2 up to a hub's

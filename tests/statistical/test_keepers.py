@@ -10,13 +10,13 @@ from scipy.stats import binom
 from tests.doubles import Harness, known_session
 
 from tacit import analyze
-from tacit.noise.safe import SafeNoise
-from tacit.protocol.agent import AgentMachine
-from tacit.protocol.codec import Codec
-from tacit.protocol.coordinator import CoordinatorMachine
-from tacit.protocol.keeper import KeeperMachine
-from tacit.protocol.records import Closed
-from tacit.protocol.session import Deadlines
+from tacit.core.noise.safe import SafeNoise
+from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.coordinator import CoordinatorMachine
+from tacit.core.protocol.keeper import KeeperMachine
+from tacit.core.protocol.records import Closed
+from tacit.core.protocol.session import Deadlines
 
 FALSE_ALARM = 1e-6
 

@@ -230,9 +230,9 @@ def test_a_session_is_watched(visit):
 def test_a_running_member_is_followed(visit, apart):
     script = """
 import asyncio
-from tacit.protocol.standing import Loss
-from tacit.runtime.status.status import Status
-from tacit.runtime.status.server import StatusServer
+from tacit.core.protocol.standing import Loss
+from tacit.live.status.status import Status
+from tacit.live.status.server import StatusServer
 from tests.doubles import known_session
 async def main():
     status = Status(known_session(agents=3), who=0)

@@ -6,11 +6,11 @@ import threading
 import pytest
 from tests.doubles import known_session
 
-from tacit.errors import InputError
-from tacit.protocol.standing import Loss, Standing
-from tacit.runtime.status.document import HubNumbers, StatusDocument, WindowLoss
-from tacit.runtime.status.server import StatusServer
-from tacit.runtime.status.status import Status
+from tacit.base.errors import InputError
+from tacit.core.protocol.standing import Loss, Standing
+from tacit.live.status.document import HubNumbers, StatusDocument, WindowLoss
+from tacit.live.status.server import StatusServer
+from tacit.live.status.status import Status
 from tacit.studio.deployment import card_of, look, places_named, ports_named
 from tacit.studio.page_status import feedback_chart
 

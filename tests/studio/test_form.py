@@ -7,8 +7,8 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tacit.base.errors import InputError
 from tacit.cli import main
-from tacit.errors import InputError
 from tacit.studio.compare import two_forms, two_forms_query, with_more_agents
 from tacit.studio.form import EXAMPLE, FieldErrors, Form, failure, from_query, number, read, whole
 from tacit.studio.panel import SCALES

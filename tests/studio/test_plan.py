@@ -13,12 +13,12 @@ from click.testing import CliRunner
 from tests.doubles import known_key
 
 from tacit import Plan
+from tacit.base.report import near
+from tacit.base.rounding import shown_up
 from tacit.cli import main
-from tacit.protocol.roster import Member
-from tacit.report import near
-from tacit.rounding import shown_up
-from tacit.runtime.identity.roster import Roster
-from tacit.runtime.session.design import draft
+from tacit.core.protocol.roster import Member
+from tacit.live.identity.roster import Roster
+from tacit.live.sessions.design import draft
 from tacit.studio import charts, planning
 from tacit.studio.compare import differences
 from tacit.studio.form import Form
@@ -273,8 +273,8 @@ def test_a_wide_radius_is_warned_about():
 
 
 def test_the_hint_has_the_scale_of_the_page_about_privacy():
+    from tacit.core.theory.advice import scale
     from tacit.studio.panel import _HINTS
-    from tacit.theory.advice import scale
 
     assert scale() in _HINTS["budget"]
 
@@ -305,8 +305,8 @@ def test_what_cannot_be_had_without_keepers_is_out_of_reach():
 @pytest.mark.parametrize("form", [METERS, Form(find="accuracy", agents="2", keepers="3")])
 def test_no_note_stands_twice_on_the_page(form):
     """A warning and what is assumed of keepers stand above the numbers."""
+    from tacit.core.theory.advice import keeper_warnings
     from tacit.studio.page_plan import _notes_below
-    from tacit.theory.advice import keeper_warnings
 
     made = plan(form).design
     above = [*([made.warning] if made.warning else []), *keeper_warnings(made.mechanism.keepers)]

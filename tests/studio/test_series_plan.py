@@ -10,9 +10,9 @@ from dataclasses import replace
 import pytest
 from click.testing import CliRunner
 
+from tacit.base.errors import InputError
+from tacit.base.rounding import shown_up
 from tacit.cli import main
-from tacit.errors import InputError
-from tacit.rounding import shown_up
 from tacit.studio import charts
 from tacit.studio.series_planning import SeriesForm, from_query, plan_series
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tacit.base.errors import InputError
 from tacit.cli import main
-from tacit.errors import InputError
-from tacit.plots import style
+from tacit.lab.plots import style
 from tacit.studio import charts_watch, shell
 from tacit.studio.guard import Guard
 from tacit.studio.server import bind, is_loopback, url

@@ -6,15 +6,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tacit.audit.beliefs import ADVERSARIES as ALL
-from tacit.audit.beliefs import belief
+from tacit.base.errors import InputError
 from tacit.cli.values import read_values
-from tacit.errors import InputError
-from tacit.noise import SimulatedNoise
+from tacit.core.noise import SimulatedNoise
+from tacit.core.theory import accuracy, privacy
+from tacit.lab.audit.beliefs import ADVERSARIES as ALL
+from tacit.lab.audit.beliefs import belief
 from tacit.studio import charts_watch
 from tacit.studio.form import Form
 from tacit.studio.watched_run import ADVERSARIES, Watching, agents_named, edges, perform, places, scene
-from tacit.theory import accuracy, privacy
 
 ROUND = Form(find="accuracy", agents="12", high="10", unit="kW", budget="4", mixing="0.3", rounds="15")
 ROUND = Form(**{**vars(ROUND), "tolerance": "1"})

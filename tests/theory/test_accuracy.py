@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import ParameterError, RecordTooLarge
-from tacit.theory import accuracy
-from tacit.theory.promise import analyze
+from tacit.base.errors import ParameterError, RecordTooLarge
+from tacit.core.theory import accuracy
+from tacit.core.theory.promise import analyze
 
 STAR = Graph.from_edges([(0, 1), (0, 2), (0, 3)])
 SIGMAS = np.array([0.9, 0.5, 0.6, 0.7])

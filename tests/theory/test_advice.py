@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit.theory import advice
-from tacit.theory.answers import design
+from tacit.core.theory import advice
+from tacit.core.theory.answers import design
 
 
 @pytest.mark.parametrize(

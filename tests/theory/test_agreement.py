@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import ParameterError
-from tacit.theory import accuracy, agreement
-from tacit.theory.agreement import apart, disagreement, rounds_to_agreement
-from tacit.theory.laplace_sum import LaplaceSum
-from tacit.theory.rates import spectral_gap, step_sizes
+from tacit.base.errors import ParameterError
+from tacit.core.theory import accuracy, agreement
+from tacit.core.theory.agreement import apart, disagreement, rounds_to_agreement
+from tacit.core.theory.laplace_sum import LaplaceSum
+from tacit.core.theory.rates import spectral_gap, step_sizes
 
 STAR, KARATE, RING = (Graph.from_name(name) for name in ("star:8", "karate", "ring:12"))
 

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import LawError, ParameterError
-from tacit.law import Constant
-from tacit.law.base import Law
-from tacit.theory import accuracy, bounds
-from tacit.theory.optimum import best_fading, best_one_shot
-from tacit.theory.privacy import epsilon
+from tacit.base.errors import LawError, ParameterError
+from tacit.core.law import Constant
+from tacit.core.law.base import Law
+from tacit.core.theory import accuracy, bounds
+from tacit.core.theory.optimum import best_fading, best_one_shot
+from tacit.core.theory.privacy import epsilon
 
 KARATE = Graph.from_name("karate")
 

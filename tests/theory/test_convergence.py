@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import ParameterError, StateError
-from tacit.theory import convergence, moments
-from tacit.theory.optimum import averaging_mixing
+from tacit.base.errors import ParameterError, StateError
+from tacit.core.theory import convergence, moments
+from tacit.core.theory.optimum import averaging_mixing
 
 PATH = Graph.from_name("path:4")
 STAR = Graph.from_name("star:6")
@@ -144,7 +144,7 @@ def test_one_graph_is_analysed_once_for_every_mixing(monkeypatch):
     graph = Graph.from_name("barabasi:300:2:seed=9")
     first = convergence.spectral_gap(Distributed(Fading(0.4, 1, 0.5), graph))
     flat = convergence.spectral_gap(Distributed(Fading(averaging_mixing(graph, 0.4), 1, 0.5), graph))
-    monkeypatch.setattr("tacit.theory.spectrum.extremes", None)
+    monkeypatch.setattr("tacit.core.theory.spectrum.extremes", None)
     assert convergence.spectral_gap(Distributed(OneShot(0.8, 2), graph)) == pytest.approx(2 * first)
     again = Distributed(Fading(averaging_mixing(graph, 0.8), 1, 0.5), graph)
     assert convergence.spectral_gap(again) == pytest.approx(2 * flat)

@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import Graph
-from tacit.errors import Infeasible, ParameterError
-from tacit.mechanism.topology import Metropolis
-from tacit.rounding import shown_up
-from tacit.theory import accuracy
-from tacit.theory.advice import ONE_DRAW
-from tacit.theory.answers import COMPARED, answer, design
-from tacit.theory.optimum import best_fading, price_of_smoothness
-from tacit.theory.plan import Plan
-from tacit.theory.privacy import epsilon
-from tacit.theory.promise import analyze
-from tacit.theory.trial import Trial, usual_laws
+from tacit.base.errors import Infeasible, ParameterError
+from tacit.base.rounding import shown_up
+from tacit.core.mechanism.topology import Metropolis
+from tacit.core.theory import accuracy
+from tacit.core.theory.advice import ONE_DRAW
+from tacit.core.theory.answers import COMPARED, answer, design
+from tacit.core.theory.optimum import best_fading, price_of_smoothness
+from tacit.core.theory.plan import Plan
+from tacit.core.theory.privacy import epsilon
+from tacit.core.theory.promise import analyze
+from tacit.core.theory.trial import Trial, usual_laws
 
 STAR = Graph.from_name("star:8")
 

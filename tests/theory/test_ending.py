@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import ParameterError
-from tacit.theory import accuracy, every_agent
-from tacit.theory.agreement import apart
-from tacit.theory.endings import PAIRS_SHARE, ending, failure, shares
-from tacit.theory.promise import analyze
+from tacit.base.errors import ParameterError
+from tacit.core.theory import accuracy, every_agent
+from tacit.core.theory.agreement import apart
+from tacit.core.theory.endings import PAIRS_SHARE, ending, failure, shares
+from tacit.core.theory.promise import analyze
 
 EACH = np.linspace(0.3, 0.9, 9)
 RUNS = 2000

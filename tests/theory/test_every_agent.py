@@ -11,13 +11,13 @@ import pytest
 from scipy import stats
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.law import Constant
-from tacit.theory import accuracy, every_agent
-from tacit.theory.agreement import apart, disagreement
-from tacit.theory.endings import ending
-from tacit.theory.laplace_sum import LaplaceSum
-from tacit.theory.laplace_tails import Sums, tails
-from tacit.theory.moments import mean_state
+from tacit.core.law import Constant
+from tacit.core.theory import accuracy, every_agent
+from tacit.core.theory.agreement import apart, disagreement
+from tacit.core.theory.endings import ending
+from tacit.core.theory.laplace_sum import LaplaceSum
+from tacit.core.theory.laplace_tails import Sums, tails
+from tacit.core.theory.moments import mean_state
 
 KARATE, STAR, PATH, RING = (Graph.from_name(name) for name in ("karate", "star:20", "path:12", "ring:30"))
 DIRECTED = np.array([[0.5, 0.5, 0, 0], [0, 0.4, 0.6, 0], [0.1, 0, 0.5, 0.4], [0.6, 0.2, 0, 0.2]])

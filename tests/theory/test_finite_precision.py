@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Fading
-from tacit.errors import ParameterError
-from tacit.theory.finite_precision import lattice_loss, message_step
-from tacit.theory.privacy import epsilon
+from tacit.base.errors import ParameterError
+from tacit.core.theory.finite_precision import lattice_loss, message_step
+from tacit.core.theory.privacy import epsilon
 
 PAPER = Fading(0.8, 10, 0.6)
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.audit import Simulated
-from tacit.errors import ParameterError, RecordTooLarge, StateError
-from tacit.mechanism.lattice import Lattice
-from tacit.mechanism.on_lattice import OnLattice
-from tacit.theory import accuracy, influence
-from tacit.theory.optimum import best_fading
+from tacit.base.errors import ParameterError, RecordTooLarge, StateError
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.mechanism.on_lattice import OnLattice
+from tacit.core.theory import accuracy, influence
+from tacit.core.theory.optimum import best_fading
+from tacit.lab.audit import Simulated
 
 PATH = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
 EACH = ([0.2, 0.35, 0.5, 0.8], [1.0, 2.0, 0.5, 3.0], [0.9, 0.85, 0.8, 0.7])

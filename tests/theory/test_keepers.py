@@ -7,19 +7,19 @@ import pytest
 from scipy.optimize import minimize_scalar
 
 from tacit import ClientServer, Constant, Fading, Graph, OneShot
-from tacit.errors import ParameterError, StateError
-from tacit.law import Law
-from tacit.mechanism.lattice import Lattice
-from tacit.theory import accuracy, agreement, influence, moments, privacy, selection
-from tacit.theory.advice import right_at_most
-from tacit.theory.answers import design
-from tacit.theory.choosing import solve
-from tacit.theory.endings import ending
-from tacit.theory.optimum import best_fading
-from tacit.theory.plan import Plan
-from tacit.theory.trial import Trial
-from tacit.theory.trust import price_of_trust
-from tacit.theory.witness import find_witness
+from tacit.base.errors import ParameterError, StateError
+from tacit.core.law import Law
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.theory import accuracy, agreement, influence, moments, privacy, selection
+from tacit.core.theory.advice import right_at_most
+from tacit.core.theory.answers import design
+from tacit.core.theory.choosing import solve
+from tacit.core.theory.endings import ending
+from tacit.core.theory.optimum import best_fading
+from tacit.core.theory.plan import Plan
+from tacit.core.theory.trial import Trial
+from tacit.core.theory.trust import price_of_trust
+from tacit.core.theory.witness import find_witness
 
 EACH = [0.2, 0.35, 0.5, 0.8]  # one mixing per agent
 MECHANISMS = {

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.errors import ParameterError
-from tacit.theory.laplace_sum import LaplaceSum
+from tacit.base.errors import ParameterError
+from tacit.core.theory.laplace_sum import LaplaceSum
 
 
 def of(scales, ratio=0.0, rounds=1, count=1.0):

@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import ParameterError, RecordTooLarge
-from tacit.theory import moments
-from tacit.theory.convergence import potential
+from tacit.base.errors import ParameterError, RecordTooLarge
+from tacit.core.theory import moments
+from tacit.core.theory.convergence import potential
 
 STAR = Graph.from_name("star:5")
 PATH = Graph.from_name("path:4")

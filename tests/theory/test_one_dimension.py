@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize_scalar
 
-from tacit.theory.one_dimension import lowest_point, zero
+from tacit.core.theory.one_dimension import lowest_point, zero
 
 FALLING = {
     "line": lambda x: 1 - x,

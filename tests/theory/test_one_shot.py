@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.theory.accuracy import agent_deviation, deviation
-from tacit.theory.laplace_sum import LaplaceSum
-from tacit.theory.privacy import epsilon
+from tacit.core.theory.accuracy import agent_deviation, deviation
+from tacit.core.theory.laplace_sum import LaplaceSum
+from tacit.core.theory.privacy import epsilon
 
 GRAPH = Graph.from_edges([(0, 1), (0, 2), (0, 3), (3, 4)])
 FAILURES = (0.5, 1e-6)  # the middle of the law, and far into its tail

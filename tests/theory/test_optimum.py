@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
 from tacit import ClientServer, Distributed, Fading, Graph
-from tacit.theory import accuracy
-from tacit.theory.optimum import (
+from tacit.core.theory import accuracy
+from tacit.core.theory.optimum import (
     averaging_mixing,
     best_decay,
     best_fading,
@@ -20,7 +20,7 @@ from tacit.theory.optimum import (
     one_shot_variance,
     price_of_smoothness,
 )
-from tacit.theory.privacy import epsilon
+from tacit.core.theory.privacy import epsilon
 
 
 def variance_at(sigma, q, eps):

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from tacit import Constant, Fading, Graph, OneShot, Plan, analyze, design
+from tacit.base.errors import LawError, ParameterError
 from tacit.cli import main
-from tacit.errors import LawError, ParameterError
-from tacit.law import Law
+from tacit.core.law import Law
+from tacit.core.theory.plan import KINDS, asked
 from tacit.studio.form import _TYPED_IN, Form
-from tacit.theory.plan import KINDS, asked
 
 VERBS = {
     "analyze": ("analyze",), "audit": ("audit",), "design": ("design",), "simulate": ("simulate",),

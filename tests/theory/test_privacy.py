@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit import Fading, OneShot
-from tacit.errors import ParameterError
-from tacit.law.geometric import _rounded_epsilons
-from tacit.theory.privacy import epsilon, epsilons, loss, rounds_within
+from tacit.base.errors import ParameterError
+from tacit.core.law.geometric import _rounded_epsilons
+from tacit.core.theory.privacy import epsilon, epsilons, loss, rounds_within
 
 unit = st.floats(0.01, 0.99)
 noise = st.floats(1e-3, 1e3)

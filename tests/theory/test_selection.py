@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import ParameterError
-from tacit.theory import influence, selection
+from tacit.base.errors import ParameterError
+from tacit.core.theory import influence, selection
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -196,7 +196,7 @@ def test_large_runs_neither_overflow_nor_vanish(agents, rounds, decay):
 
 
 def test_lattices_add_their_rounding():
-    from tacit.mechanism.lattice import Lattice
+    from tacit.core.mechanism.lattice import Lattice
 
     lattice = Lattice.fitting(CROWD.law, 3, 0, 1, bits=8)
     plain, coarse = (influence.server(CROWD, [range(11)] * 3, lattice=on) for on in (None, lattice))

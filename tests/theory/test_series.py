@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
-from tacit.errors import Infeasible, ParameterError
-from tacit.theory import series
-from tacit.theory.series import Hides, design_series
+from tacit.base.errors import Infeasible, ParameterError
+from tacit.core.theory import series
+from tacit.core.theory.series import Hides, design_series
 
 YEAR = 35_040
 

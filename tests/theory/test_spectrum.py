@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import Graph
-from tacit.theory import spectrum
-from tacit.theory.spectrum import complete_extremes, extremes
+from tacit.core.theory import spectrum
+from tacit.core.theory.spectrum import complete_extremes, extremes
 
 
 def dense(graph, d):

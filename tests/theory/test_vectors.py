@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tacit import ClientServer, Fading
-from tacit.errors import ParameterError
-from tacit.theory import influence
-from tacit.theory.laplace_sum import per_component
+from tacit.base.errors import ParameterError
+from tacit.core.theory import influence
+from tacit.core.theory.laplace_sum import per_component
 
 
 @pytest.mark.parametrize(("components", "some"), [(3, 0.142625), (10, 0.401263)])

@@ -11,12 +11,12 @@ import pytest
 from tests.doubles import known_session
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import ParameterError
-from tacit.mechanism.topology import GivenWeights
-from tacit.theory import accuracy, agreement, convergence, influence, moments
-from tacit.theory.endings import ending
-from tacit.theory.influence import everyone
-from tacit.theory.optimum import best_fading
+from tacit.base.errors import ParameterError
+from tacit.core.mechanism.topology import GivenWeights
+from tacit.core.theory import accuracy, agreement, convergence, influence, moments
+from tacit.core.theory.endings import ending
+from tacit.core.theory.influence import everyone
+from tacit.core.theory.optimum import best_fading
 
 KARATE = Graph.from_name("karate")
 

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit import ClientServer, Distributed, Fading, Graph, OneShot
-from tacit.errors import StateError
-from tacit.theory.privacy import epsilon, epsilons
-from tacit.theory.witness import find_witness
+from tacit.base.errors import StateError
+from tacit.core.theory.privacy import epsilon, epsilons
+from tacit.core.theory.witness import find_witness
 
 PATH = Graph.from_edges([(0, 1), (1, 2), (2, 3)])
 SIGMAS = [0.5, 0.6, 0.7, 0.8]

@@ -17,8 +17,8 @@ from tacit.cli.notice_log import NoticeLog
 from tacit.cli.status_place import StatusPlace, status_options
 
 if TYPE_CHECKING:
-    from tacit.protocol.notices import Notice
-    from tacit.runtime.fleet.policy import Policy
+    from tacit.core.protocol.notices import Notice
+    from tacit.live.fleet.policy import Policy
 
 _RELEASE_AFTER = (1, 10)
 """Release memory after this many sessions: later ones load nothing new."""
@@ -50,7 +50,7 @@ def command(*, policy: Path, log: Path | None, as_json: bool, **given: Any) -> N
     and the log here has the reason. With `role = "keeper"` it is a keeper of the hub's sessions instead.
     """
     running.use_one_thread()
-    from tacit.runtime.fleet.policy import read_policy
+    from tacit.live.fleet.policy import read_policy
 
     found, place = read_policy(policy), StatusPlace.taken(given)
     again = asyncio.Event()
@@ -72,13 +72,13 @@ class _SmallLog:
         self._told, self._over = told, 0
 
     def __call__(self, notice: Notice, count: int) -> None:
-        from tacit.runtime.fleet.follower_notices import ParticipationOver
+        from tacit.live.fleet.follower_notices import ParticipationOver
 
         self._told(notice, count)
         if isinstance(notice, ParticipationOver):
             self._over += 1
             if self._over in _RELEASE_AFTER:
-                from tacit.runtime.limits import release_libraries
+                from tacit.live.runtime.limits import release_libraries
 
                 release_libraries()
 
@@ -95,11 +95,11 @@ async def _follow(
     """Follow the hub; at `again`, begin anew with the policy as it is then."""
     from contextlib import AsyncExitStack
 
-    from tacit.errors import DiskFull, NotCurrent, TacitError
-    from tacit.runtime.fleet.fleet_status import AgentPages, LatePages, wait_and_run
-    from tacit.runtime.fleet.follower import FleetAgent
-    from tacit.runtime.fleet.follower_notices import Following
-    from tacit.runtime.process_notices import ServiceWaits, StatusServed, Trouble
+    from tacit.base.errors import DiskFull, NotCurrent, TacitError
+    from tacit.live.fleet.fleet_status import AgentPages, LatePages, wait_and_run
+    from tacit.live.fleet.follower import FleetAgent
+    from tacit.live.fleet.follower_notices import Following
+    from tacit.live.runtime.process_notices import ServiceWaits, StatusServed, Trouble
 
     name, used, tried = policy.keys.name, policy, policy
     shown = LatePages("follower", name, policy.role, policy.hub, told.trouble)

@@ -10,8 +10,8 @@ import click
 from tacit.cli import options, output
 
 if TYPE_CHECKING:
-    from tacit.mechanism import Mechanism
-    from tacit.theory.convergence import Assumption
+    from tacit.core.mechanism import Mechanism
+    from tacit.core.theory.convergence import Assumption
 
 EPILOG = """\b
 Examples:
@@ -32,7 +32,7 @@ def command(*, as_json: bool, **asked: Any) -> None:
     """
     question = options.read_question(asked)
     mechanism = question.mechanism()
-    from tacit.theory.promise import analyze
+    from tacit.core.theory.promise import analyze
 
     made = analyze(mechanism, **question.promised())
     premise = _assumption(mechanism)
@@ -46,8 +46,8 @@ def command(*, as_json: bool, **asked: Any) -> None:
 
 def _assumption(mechanism: Mechanism) -> Assumption | None:
     """Return Assumption 1; None unless on a graph with the paper's weights."""
-    from tacit.mechanism import Distributed
-    from tacit.theory import convergence
+    from tacit.core.mechanism import Distributed
+    from tacit.core.theory import convergence
 
     if not isinstance(mechanism, Distributed) or not mechanism.topology.plain:
         return None

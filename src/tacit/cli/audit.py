@@ -17,17 +17,17 @@ from tacit.cli.drawing import require_drawable, width_option, write_figure
 from tacit.cli.output import progress
 
 if TYPE_CHECKING:
-    from tacit.audit.examination import Progress
-    from tacit.audit.report import AuditReport
-    from tacit.audit.subjects import Subject
-    from tacit.mechanism import Mechanism
-    from tacit.plots.sheets import Width
+    from tacit.core.mechanism import Mechanism
+    from tacit.lab.audit.examination import Progress
+    from tacit.lab.audit.report import AuditReport
+    from tacit.lab.audit.subjects import Subject
+    from tacit.lab.plots.sheets import Width
 
 ALARM = 1
 """Exit code if a test found something."""
 
-# The names of tacit.audit.BROKEN and conspiracy.KEEPER_BUGS, repeated because --help must not load them; a
-# test compares.
+# The names of tacit.lab.audit.BROKEN and conspiracy.KEEPER_BUGS, repeated because --help must not load them;
+# a test compares.
 BUGS = (
     "redraw", "fades-by-round", "low-scale", "gaussian", "floating-point", "reused-noise", "raw-state",
     "larger-mixing", "smaller-mixing", "guessable-seed", "coarse-lattice", "marked-bit", "single-precision",
@@ -139,7 +139,7 @@ def command(
         recorded = files or transcripts is not None
         report = _from_files(files, transcripts, asked, tell) if recorded else _from_running(asked, tell)
     if out is not None:
-        from tacit.plots.audit import draw_audit
+        from tacit.lab.plots.audit import draw_audit
 
         write_figure(draw_audit(report, width=width), out)
     output.print_result(report, as_json, file=out)
@@ -158,7 +158,7 @@ def _told() -> Iterator[Progress | None]:
 def _from_files(
     files: tuple[Path, ...], folder: Path | None, asked: dict[str, Any], tell: Progress | None
 ) -> AuditReport:
-    from tacit.audit.recorded import examine_files, examine_folder
+    from tacit.lab.audit.recorded import examine_files, examine_folder
 
     if files and folder is not None:
         raise click.UsageError("Give transcripts or --transcripts FOLDER, not both.")
@@ -185,12 +185,12 @@ def _from_running(asked: dict[str, Any], tell: Progress | None) -> AuditReport:
     how = {name: asked[name] for name in ("distance", "adjacency", "rounds", "failure_probability", "seed")}
     how |= {"transcripts": asked["sessions"], "progress": tell}
     if mechanism.keepers:
-        from tacit.audit.conspiracy import examine_keepers
+        from tacit.lab.audit.conspiracy import examine_keepers
 
         if asked["agent"] is not None:
             raise click.UsageError("With keepers all agents are alike: leave --agent out.")
         return examine_keepers(mechanism, bug=asked["broken"], seedable=asked["simulated"], **how)
-    from tacit.audit.examination import examine
+    from tacit.lab.audit.examination import examine
 
     subject, agent, notes = _subject(mechanism, asked)
     report = examine(subject, agent=agent, seeds=_likely_seeds(), **how)
@@ -204,8 +204,8 @@ def _subject(
     agent = asked["agent"]
     if asked["broken"] is None and not asked["simulated"]:
         return mechanism, agent, ()
-    from tacit.audit import Simulated, broken
-    from tacit.audit.audit_plan import group_note, stand_in, weakest
+    from tacit.lab.audit import Simulated, broken
+    from tacit.lab.audit.audit_plan import group_note, stand_in, weakest
 
     whose = weakest(mechanism) if agent is None else agent
     small, members = stand_in(mechanism, min(whose, mechanism.n - 1))
@@ -232,7 +232,7 @@ def _mechanism(asked: dict[str, Any]) -> Mechanism:
 
 def _likely_seeds() -> tuple[int, ...]:
     """Seeds to try: common ones, and the times of the last hour."""
-    from tacit.audit.seeds import COMMON
+    from tacit.lab.audit.seeds import COMMON
 
     now = int(time.time())
     return (*COMMON, *range(now - _HOUR, now + 1))

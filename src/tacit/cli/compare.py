@@ -14,10 +14,11 @@ from tacit.cli.output import progress
 from tacit.cli.values import read_values, values_option
 
 if TYPE_CHECKING:
-    from tacit.comparison import Comparison
-    from tacit.plots.sheets import Width
+    from tacit.lab.comparison import Comparison
+    from tacit.lab.plots.sheets import Width
 
-# The names of tacit.comparison.METHODS, repeated because --help must not load it; a test compares the two.
+# The names of tacit.lab.comparison.METHODS, repeated because --help must not load it; a test compares the
+# two.
 NAMES = (
     "plain", "server", "server-one-shot", "graph", "constant", "laplacian", "one-shot", "zero-sum", "gossip",
     "keepers",
@@ -117,18 +118,18 @@ def command(
         raise click.UsageError("Give --graph and --epsilon, or --series SLOTS.")
     if out is not None:
         require_drawable(out, force, width)
-    from tacit.theory.plan import Plan
+    from tacit.core.theory.plan import Plan
 
     network = options.load_graph(graph)
     network.require_connected()
     weights = Plan(graph=network, weights=asked.pop("weights")).rows
     values = read_values(source, network.n, seed)
-    from tacit.comparison import compare
+    from tacit.lab.comparison import compare
 
     with progress("compare", "rounds") as tell:
         found = compare(network, values, seed=seed, progress=tell, weights=weights, epsilon=epsilon, **asked)
     if out is not None:
-        from tacit.plots.compare import draw_compare
+        from tacit.lab.plots.compare import draw_compare
 
         write_figure(draw_compare(found, width=width), out)
     if as_json:

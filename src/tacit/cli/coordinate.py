@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from tacit.base.report import counted
 from tacit.cli import running
 from tacit.cli.seat import Seat
-from tacit.report import counted
 
 EPILOG = """\b
 Example:
@@ -32,8 +32,8 @@ def command(*, listen: tuple[str, ...], **given: Any) -> None:
     was killed and started again resumes where it stopped.
     """
     running.use_one_thread()
-    from tacit.protocol.roster import COORDINATOR
-    from tacit.runtime.coordinator import Coordinator
+    from tacit.core.protocol.roster import COORDINATOR
+    from tacit.live.runtime.coordinator import Coordinator
 
     seat = Seat.taken(given)
     ends, pace = seat.ends(listen), seat.options.pace

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tacit.base.errors import InputError, installing
+from tacit.base.report import counted, up
 from tacit.cli import options, output
-from tacit.errors import InputError, installing
-from tacit.report import counted, up
 
 if TYPE_CHECKING:
-    from tacit.protocol.session import Session, SessionPromise
+    from tacit.core.protocol.session import Session, SessionPromise
 
 EPILOG = """\b
 Examples:
@@ -81,8 +81,8 @@ def command(
     import numpy as np
 
     from tacit.cli import demo_session as demo
-    from tacit.runtime.verification.verdict import verify
-    from tacit.theory.accuracy import target
+    from tacit.core.theory.accuracy import target
+    from tacit.live.verification.verdict import verify
 
     tell = (lambda *_, **__: None) if as_json else click.secho
     with _private_folder() as folder:
@@ -167,7 +167,7 @@ def _private_folder() -> Iterator[Path]:
 
 
 def _before(session: Session, promise: SessionPromise, processes: int, average: float) -> str:
-    from tacit.theory.advice import right_at_most
+    from tacit.core.theory.advice import right_at_most
 
     others = " and a coordinator" if session.edges is None else f", {len(session.edges)} edges and no server"
     if session.keepers:

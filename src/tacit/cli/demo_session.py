@@ -21,16 +21,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arrays import FloatArray
-from tacit.errors import TacitError
-from tacit.graph import Graph
-from tacit.history import History, Private
-from tacit.protocol import Deadlines, Member, Session
-from tacit.runtime import Ledger, Roster, draft, provision, write_session
-from tacit.runtime.identity.keys import key_text
-from tacit.runtime.transcript import merge
-from tacit.theory.answers import design
-from tacit.theory.plan import Plan
+from tacit.base.arrays import FloatArray
+from tacit.base.errors import TacitError
+from tacit.core.graph import Graph
+from tacit.core.history import History, Private
+from tacit.core.protocol import Deadlines, Member, Session
+from tacit.core.theory.answers import design
+from tacit.core.theory.plan import Plan
+from tacit.live import Ledger, Roster, draft, provision, write_session
+from tacit.live.identity.keys import key_text
+from tacit.live.runtime.transcript import merge
 
 LOW, HIGH = 15.0, 25.0  # °C
 _MOST_ROUNDS = 150  # a ring of 50 needs thousands to agree: too long for a demo
@@ -211,9 +211,9 @@ def keep(session: Session, folder: Path, out: Path) -> dict[str, Path]:
 
 def draw(history: History, values: FloatArray, out: Path) -> dict[str, Path]:
     """Draw all states: they follow from made-up values and public means."""
-    from tacit.plots.fans import fan
-    from tacit.plots.style import save
-    from tacit.plots.trajectories import draw_trajectories
+    from tacit.lab.plots.fans import fan
+    from tacit.lab.plots.style import save
+    from tacit.lab.plots.trajectories import draw_trajectories
 
     states = [values]
     for y in history.y:

@@ -75,7 +75,7 @@ def command(
         output.print_result(series_design.design_series(series, hides, delta, question), as_json)
         return
     series_design.refuse_series_options("hides", "delta")
-    from tacit.theory.answers import answer
+    from tacit.core.theory.answers import answer
 
     found = answer(question)
     output.print_result(found, as_json)

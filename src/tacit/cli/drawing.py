@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tacit.base.errors import FileError
+from tacit.base.files import whole_file
+from tacit.base.report import Grid, near, up
 from tacit.cli import options, output
-from tacit.errors import FileError
-from tacit.files import whole_file
-from tacit.report import Grid, near, up
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tacit.plots.sheets import Width
+    from tacit.lab.plots.sheets import Width
 
 
-# The names of tacit.plots.sheets, repeated because --help must not load matplotlib; a test compares them.
+# The names of tacit.lab.plots.sheets, repeated because --help must not load matplotlib; a test compares them.
 COLUMNS = ("one-column", "two-columns")
 _PROMISES = ("radius", "one_shot", "epsilon", "promised")
 
@@ -118,8 +118,8 @@ def require_drawable(path: Path, force: bool, width: Width = None) -> None:
 
     It also loads matplotlib, so that a missing one is reported before any work is done.
     """
-    from tacit.plots.sheets import width_in_inches
-    from tacit.plots.style import FORMATS
+    from tacit.lab.plots.sheets import width_in_inches
+    from tacit.lab.plots.style import FORMATS
 
     width_in_inches(width)
     if path.suffix.lower() not in FORMATS:
@@ -129,7 +129,7 @@ def require_drawable(path: Path, force: bool, width: Width = None) -> None:
 
 def write_figure(figure: Figure, path: Path) -> None:
     """Write a figure completely or not at all."""
-    from tacit.plots.style import save
+    from tacit.lab.plots.style import save
 
     with whole_file(path) as part:
         save(figure, part)

@@ -12,8 +12,8 @@ import click
 from tacit.cli import options, output
 
 if TYPE_CHECKING:
-    from tacit.runtime.fleet.enrolment import Enrolled
-    from tacit.runtime.fleet.invitation import Invitation
+    from tacit.live.fleet.enrolment import Enrolled
+    from tacit.live.fleet.invitation import Invitation
 
 EPILOG = """\b
 Examples:
@@ -95,7 +95,7 @@ def command(
     before the invitation is used. What it gives is not shown. A file with several invitations enrols as many
     members; `*` in --value-file and --value-command then stands for the member's name.
     """
-    from tacit.runtime.fleet.invitation import Invitation
+    from tacit.live.fleet.invitation import Invitation
 
     lines = [line for line in _text(invitation).splitlines() if line.strip()]
     _require_readable(keeper, given)
@@ -111,8 +111,8 @@ def command(
 def _enrolled(
     found: Invitation, name: str | None, keys: Path, keeper: bool, given: dict[str, Any]
 ) -> Enrolled:
-    from tacit.errors import FileError
-    from tacit.runtime.fleet.enrolment import Enrolled, enroll
+    from tacit.base.errors import FileError
+    from tacit.live.fleet.enrolment import Enrolled, enroll
 
     policy = keys.with_name(f"{keys.name}.toml")
     if policy.exists():
@@ -166,7 +166,7 @@ def _tried(given: dict[str, Any]) -> tuple[str, ...]:
     """
     import asyncio
 
-    from tacit.runtime.fleet.sources import CommandSource, FileSource
+    from tacit.live.fleet.sources import CommandSource, FileSource
 
     file, command = given["value_file"], given["value_command"]
     if file is not None:
@@ -179,9 +179,9 @@ def _tried(given: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _text(given: str) -> str:
-    from tacit.errors import InputError
-    from tacit.files import read_secret
-    from tacit.runtime.fleet.invitation import MARK
+    from tacit.base.errors import InputError
+    from tacit.base.files import read_secret
+    from tacit.live.fleet.invitation import MARK
 
     if given == "-":
         return sys.stdin.read(1 << 16)
@@ -197,11 +197,11 @@ def _text(given: str) -> str:
 
 def _require_readable(keeper: bool, given: dict[str, Any]) -> None:
     """Refuse what a policy cannot contain, before anything is sent."""
+    from tacit.base.errors import InputError
     from tacit.cli.options import accepted
-    from tacit.errors import InputError
-    from tacit.runtime.fleet.policy import seconds
-    from tacit.runtime.ledger.budget import require_amount
-    from tacit.runtime.session.trust import parse_trust
+    from tacit.live.fleet.policy import seconds
+    from tacit.live.ledger.budget import require_amount
+    from tacit.live.sessions.trust import parse_trust
 
     owned = [options.spelled(word) for word in _OWNED if given[word] not in (None, ())]
     if keeper and owned:
@@ -241,9 +241,9 @@ def _missing(keeper: bool, given: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _write_policy(path: Path, found: Any, keys: Path, keeper: bool, given: dict[str, Any]) -> None:
-    from tacit.files import write_whole
-    from tacit.runtime.fleet.messages import AGENT, KEEPER
-    from tacit.runtime.fleet.policy import policy_text
+    from tacit.base.files import write_whole
+    from tacit.live.fleet.messages import AGENT, KEEPER
+    from tacit.live.fleet.policy import policy_text
 
     longest = given["longest"]
     more: dict[str, Any] = {} if longest is None else {"limits": {"longest": longest}}

@@ -15,8 +15,8 @@ from typing import NoReturn
 
 import click
 
-from tacit.errors import Infeasible, SessionOver, TacitError
-from tacit.extras import missing_extra
+from tacit.base.errors import Infeasible, SessionOver, TacitError
+from tacit.base.extras import missing_extra
 
 UNUSABLE, INFEASIBLE, BUG, OVER, STOPPED = 2, 3, 1, 6, 130
 

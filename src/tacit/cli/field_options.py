@@ -1,6 +1,6 @@
 """Options of `session new` and `hub run` that choose fields of a session.
 
-They follow from `tacit.protocol.schema`: a field that names an option there has it here.
+They follow from `tacit.core.protocol.schema`: a field that names an option there has it here.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from tacit.cli import options
-from tacit.protocol.fields import kind_of
-from tacit.protocol.schema import chosen, settings
+from tacit.core.protocol.fields import kind_of
+from tacit.core.protocol.schema import chosen, settings
 
 _TYPES: dict[type[Any] | None, click.ParamType[Any]] = {
     float: options.NUMBER,

@@ -12,7 +12,7 @@ from tacit.cli.drawing import Drawing, delivered
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tacit.plots.sheets import Width
+    from tacit.lab.plots.sheets import Width
 
 EPILOG = """\b
 Examples:
@@ -32,7 +32,7 @@ _noise = click.option(
 def command() -> None:
     """Draw the paper's figure and others, or print their numbers.
 
-    `tacit.plots` has more, and draws every result: `tacit.plots.show(result)`.
+    `tacit.lab.plots` has more, and draws every result: `tacit.lab.plots.show(result)`.
     """
 
 
@@ -68,13 +68,13 @@ def tradeoff(
     The defaults are the paper's: N = 500, σ = 0.8, c = 10, b = 0.5. Both the paper's radius, by
     Chebyshev's inequality, and the exact one are drawn.
     """
-    from tacit.plots import curves
+    from tacit.lab.plots import curves
 
     shared = (agents, mixing, noise, failure_probability)
     numbers = curves.tradeoff(*shared, curves.even_decays(mixing).tolist() if decay is None else decay)
 
     def draw(width: Width) -> Figure:
-        from tacit.plots.tradeoff import draw_tradeoff
+        from tacit.lab.plots.tradeoff import draw_tradeoff
 
         return draw_tradeoff(curves.tradeoff(*shared), width=width)
 
@@ -106,12 +106,12 @@ def radius(
     *, agents: tuple[int, ...], mixing: float, epsilon: tuple[float, ...], failure_probability: float
 ) -> Drawing:
     """Exact radius of the best noise against epsilon, per number of agents."""
-    from tacit.plots import curves
+    from tacit.lab.plots import curves
 
     numbers = curves.radius_curves(agents, mixing, failure_probability, epsilon)
 
     def draw(width: Width) -> Figure:
-        from tacit.plots.radius import draw_radius
+        from tacit.lab.plots.radius import draw_radius
 
         return draw_radius(numbers, width=width)
 

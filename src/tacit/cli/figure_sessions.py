@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tacit.base.errors import ParameterError
 from tacit.cli import options
 from tacit.cli.drawing import Drawing, delivered
-from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tacit.cli.simulated_run import SimulatedRun
-    from tacit.plots.sheets import Width
+    from tacit.lab.plots.sheets import Width
 
-# The names of tacit.audit.ADVERSARIES, repeated because --help must not load it; a test compares the two.
+# The names of tacit.lab.audit.ADVERSARIES, repeated because --help must not load it; a test compares the two.
 ADVERSARIES = ("eavesdropper", "server", "compromised", "insiders", "conspirators")
 
 _AGENTS = 20  # if neither --agents nor --graph is given
@@ -63,7 +63,7 @@ def trajectories(*, agents: int | None, graph: str | None, **asked: Any) -> Draw
     session = _play(agents, graph, asked)
 
     def draw(width: Width) -> Figure:
-        from tacit.plots.trajectories import draw_trajectories
+        from tacit.lab.plots.trajectories import draw_trajectories
 
         return draw_trajectories(session.history, session.fan, width=width)
 
@@ -124,8 +124,8 @@ def belief(
     Conspirators are everybody except the agent and one honest keeper. The figure also shows the agent's
     value, which is made up unless a file is given.
     """
-    from tacit.audit.beliefs import belief as believed
     from tacit.cli.values import made_up_range
+    from tacit.lab.audit.beliefs import belief as believed
 
     prior = made_up_range(asked["source"]) if known is None else known
     if prior is None or len(prior) != 2:
@@ -137,7 +137,7 @@ def belief(
     )  # fmt: skip
 
     def draw(width: Width) -> Figure:
-        from tacit.plots.belief import draw_belief
+        from tacit.lab.plots.belief import draw_belief
 
         return draw_belief(seen, float(session.history.theta[0, agent]), width=width)
 

@@ -19,7 +19,7 @@ class GraphCommand(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the families before the examples; only help loads them."""
-        from tacit.graph.families import FAMILIES
+        from tacit.core.graph.families import FAMILIES
 
         with formatter.section("Families"):
             formatter.write_dl([(family.form, family.summary) for family in FAMILIES.values()])
@@ -43,8 +43,8 @@ def command(name_or_file: str, mixing: options.Numbers, weights: str | None, as_
     NAME_OR_FILE is a name like ring:100 (the families are below), or a file with an edge list or
     GraphML.
     """
-    from tacit.theory.graph_facts import graph_facts_of
-    from tacit.theory.plan import Plan
+    from tacit.core.theory.graph_facts import graph_facts_of
+    from tacit.core.theory.plan import Plan
 
     graph = options.load_graph(name_or_file)
     rows = Plan(graph=graph, weights=weights).rows

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from tacit.base.report import counted
 from tacit.cli import options, output, running
 from tacit.cli.field_options import session_options, take_settings
 from tacit.cli.notice_log import NoticeLog
 from tacit.cli.series_design import delta_option, hides_option, refuse_series_options, series_option
 from tacit.cli.status_place import StatusPlace, status_options
-from tacit.report import counted
-from tacit.runtime.fleet.orders import USUAL
+from tacit.live.fleet.orders import USUAL
 
 if TYPE_CHECKING:
-    from tacit.runtime.fleet.hub_report import SessionReport
-    from tacit.runtime.fleet.orders import SessionOrder
-    from tacit.runtime.fleet.store import HubStore
-    from tacit.theory.plan import Plan
+    from tacit.core.theory.plan import Plan
+    from tacit.live.fleet.hub_report import SessionReport
+    from tacit.live.fleet.orders import SessionOrder
+    from tacit.live.fleet.store import HubStore
 
 EPILOG = """\b
 Examples:
@@ -82,8 +82,8 @@ def new(
 
     While the hub runs, it renews its certificates automatically, and members get theirs from it.
     """
-    from tacit.runtime.fleet.hub_directory import new_hub
-    from tacit.runtime.fleet.hub_report import HubReport
+    from tacit.live.fleet.hub_directory import new_hub
+    from tacit.live.fleet.hub_report import HubReport
 
     fingerprint = new_hub(home, address, listen=listen, hosts=hosts, days=days)
     output.print_result(HubReport(home, address, fingerprint), as_json)
@@ -116,8 +116,8 @@ def move(
     With --new-store, invitations, schedules, results and running sessions are lost: those sessions end when
     they expire, and members continue with later ones.
     """
-    from tacit.runtime.fleet.hub_directory import move_hub
-    from tacit.runtime.fleet.hub_report import HubReport
+    from tacit.live.fleet.hub_directory import move_hub
+    from tacit.live.fleet.hub_report import HubReport
 
     fingerprint = move_hub(home, address, listen=listen, hosts=hosts, new_store=new_store)
     output.print_result(HubReport(home, address, fingerprint, moved=True), as_json)
@@ -153,8 +153,8 @@ def serve(
     It is one process that listens at one port.
     """
     running.use_one_thread()
-    from tacit.runtime.limits import leave_no_core
-    from tacit.runtime.transport.connection_diagnosis import require_endpoint
+    from tacit.live.runtime.limits import leave_no_core
+    from tacit.live.transport.connection_diagnosis import require_endpoint
 
     if listen is not None:
         require_endpoint(listen)
@@ -169,9 +169,9 @@ async def _serve(
 ) -> None:
     from contextlib import AsyncExitStack
 
-    from tacit.runtime.fleet.fleet_status import HubPages, LatePages, wait_and_run
-    from tacit.runtime.fleet.hub import Hub
-    from tacit.runtime.process_notices import ServiceWaits, StatusServed
+    from tacit.live.fleet.fleet_status import HubPages, LatePages, wait_and_run
+    from tacit.live.fleet.hub import Hub
+    from tacit.live.runtime.process_notices import ServiceWaits, StatusServed
 
     shown = LatePages("hub", "hub", "hub", str(home), told.trouble)
 
@@ -290,14 +290,14 @@ def run_session(
     """
     import msgspec
 
+    from tacit.base.errors import InputError
     from tacit.cli import hub_series
-    from tacit.errors import InputError
-    from tacit.protocol.roster import require_name
-    from tacit.runtime.fleet.hub_directory import is_served
-    from tacit.runtime.fleet.invitation import require_pattern
-    from tacit.runtime.fleet.orders import SessionOrder, require_useful_order
-    from tacit.runtime.fleet.policy import seconds
-    from tacit.runtime.fleet.store import HubStore
+    from tacit.core.protocol.roster import require_name
+    from tacit.live.fleet.hub_directory import is_served
+    from tacit.live.fleet.invitation import require_pattern
+    from tacit.live.fleet.orders import SessionOrder, require_useful_order
+    from tacit.live.fleet.policy import seconds
+    from tacit.live.fleet.store import HubStore
 
     question, settings = options.read_question(asked), take_settings("hub", asked)
     period = None if every is None else seconds(every, "--every")
@@ -356,7 +356,7 @@ def _expected(store: HubStore, order: SessionOrder, *, at_once: bool) -> int:
 
 def _asked_fields(question: Plan) -> dict[str, Any]:
     """Return the given fields; refuse those that fix who takes part."""
-    from tacit.errors import InputError
+    from tacit.base.errors import InputError
 
     fields = {word: getattr(question, word) for word in _ASKED}
     fields = {word: value for word, value in fields.items() if value is not None}
@@ -369,8 +369,8 @@ def _asked_fields(question: Plan) -> dict[str, Any]:
 
 def _require_possible(question: Plan, agents: int, keepers: int) -> None:
     """Refuse parameters that no design could have, before the hub is asked."""
-    from tacit.errors import Infeasible
-    from tacit.theory.answers import answer
+    from tacit.base.errors import Infeasible
+    from tacit.core.theory.answers import answer
 
     try:
         answer(replace(question, agents=agents, keepers=keepers))
@@ -390,8 +390,8 @@ def _say_asked(title: str, period: float | None, as_json: bool) -> None:
 
 def _awaited(store: HubStore, title: str) -> SessionReport:
     """Wait until a task's one session is over, or will never begin."""
-    from tacit.runtime.fleet.hub_report import SessionReport
-    from tacit.runtime.fleet.store import as_facts
+    from tacit.live.fleet.hub_report import SessionReport
+    from tacit.live.fleet.store import as_facts
 
     while True:
         task = store.task(title)
@@ -414,7 +414,7 @@ def _tell_result(found: SessionReport, as_json: bool) -> None:
 
 def leave_unfinished(what: str, why: str) -> NoReturn:
     """Say why there is no result; exit with 2 if nothing was tried."""
-    from tacit.theory.advice import ANYWAY
+    from tacit.core.theory.advice import ANYWAY
 
     code = running.UNUSABLE if why.endswith(ANYWAY) else running.UNFINISHED
     running.leave(f"{what}: {why}", code)
@@ -444,8 +444,8 @@ def show(
 
     More than 20 members are only counted, unless --member or --state chooses some.
     """
-    from tacit.runtime.fleet.hub_report import HubOverview, SeriesMeans
-    from tacit.runtime.fleet.store import HubStore
+    from tacit.live.fleet.hub_report import HubOverview, SeriesMeans
+    from tacit.live.fleet.store import HubStore
 
     store = HubStore(home)
     if means is not None:
@@ -474,12 +474,12 @@ def cancel(*, home: Path, name: str, as_json: bool) -> None:
 
     Messages that were not sent cost an agent nothing.
     """
-    from tacit.errors import InputError
-    from tacit.protocol.session import Session
-    from tacit.runtime.fleet.hub_directory import KEYS
-    from tacit.runtime.fleet.store import HubStore
-    from tacit.runtime.identity.identity import Identity
-    from tacit.runtime.session.cancellation import cancel as sign_off
+    from tacit.base.errors import InputError
+    from tacit.core.protocol.session import Session
+    from tacit.live.fleet.hub_directory import KEYS
+    from tacit.live.fleet.store import HubStore
+    from tacit.live.identity.identity import Identity
+    from tacit.live.sessions.cancellation import cancel as sign_off
 
     store, identity = HubStore(home), Identity.load(home / KEYS)
     task = store.task(name)
@@ -521,7 +521,7 @@ def drain(*, home: Path, as_json: bool) -> None:
 
 
 def _set_state(home: Path, state: str, sentence: str, as_json: bool) -> None:
-    from tacit.runtime.fleet.store import HubStore
+    from tacit.live.fleet.store import HubStore
 
     HubStore(home).set_setting("state", state)
     if as_json:
@@ -537,7 +537,7 @@ def _set_state(home: Path, state: str, sentence: str, as_json: bool) -> None:
 @options.json_option
 def withdraw(*, home: Path, name: str | None, everything: bool, as_json: bool) -> None:
     """Withdraw unused invitations: those for a name, or all."""
-    from tacit.runtime.fleet.store import HubStore
+    from tacit.live.fleet.store import HubStore
 
     if (name is None) != everything:
         raise click.UsageError("Give a name or --all.")

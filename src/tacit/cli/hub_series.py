@@ -13,9 +13,9 @@ from tacit.cli.series_design import begin_time, require_only
 if TYPE_CHECKING:
     import sqlite3
 
-    from tacit.runtime.fleet.orders import SeriesOrder
-    from tacit.runtime.fleet.store import HubStore
-    from tacit.theory.plan import Plan
+    from tacit.core.theory.plan import Plan
+    from tacit.live.fleet.orders import SeriesOrder
+    from tacit.live.fleet.store import HubStore
 
 _LOOK, _REPLIES = 0.1, 5.0  # seconds between polls of the store; seconds for members to answer
 
@@ -32,9 +32,9 @@ def series_order(
     keepers: tuple[str, ...],
 ) -> tuple[dict[str, Any], SeriesOrder]:
     """Return the promise and the timing of a series; refuse impossible ones."""
-    from tacit.protocol.session import LAST_EXPIRY
-    from tacit.runtime.fleet.orders import SeriesOrder
-    from tacit.theory.series import Hides
+    from tacit.core.protocol.session import LAST_EXPIRY
+    from tacit.core.theory.series import Hides
+    from tacit.live.fleet.orders import SeriesOrder
 
     if hides is None or every is None:
         raise click.UsageError("--series needs --hides (like step:2) and --every (like 15m).")
@@ -58,10 +58,10 @@ def series_order(
 
 def tell_begun(store: HubStore, title: str, as_json: bool) -> None:
     """Wait until a series has begun, and print its promise and members."""
-    from tacit.protocol.session import Session
-    from tacit.runtime.fleet.hub_report import SeriesReport
-    from tacit.runtime.fleet.orders import can_begin
-    from tacit.runtime.session.series import explain_series
+    from tacit.core.protocol.session import Session
+    from tacit.live.fleet.hub_report import SeriesReport
+    from tacit.live.fleet.orders import can_begin
+    from tacit.live.sessions.series import explain_series
 
     row = _begun(store, title)
     session, facts = Session.decode(row["data"]), _facts(row)
@@ -96,7 +96,7 @@ def _begun(store: HubStore, title: str) -> sqlite3.Row:
 
 def _facts(row: sqlite3.Row) -> dict[str, Any]:
     """Return the progress of a series from the hub's store."""
-    from tacit.runtime.fleet.store import as_facts
+    from tacit.live.fleet.store import as_facts
 
     facts: dict[str, Any] = as_facts([row])[0]["result"] or {}
     return facts

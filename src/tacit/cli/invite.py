@@ -54,11 +54,11 @@ def command(
     expires, and a secret. Anyone who has it can enrol under that name, so send it over a private
     channel. The hub keeps only a hash of the secret. `tacit hub withdraw` withdraws unused invitations.
     """
-    from tacit.errors import InputError
-    from tacit.runtime.fleet.hub_directory import AUTHORITY
-    from tacit.runtime.fleet.invitation import new_invitation, secret_digest
-    from tacit.runtime.fleet.store import HubStore
-    from tacit.runtime.identity.identity import load_authority
+    from tacit.base.errors import InputError
+    from tacit.live.fleet.hub_directory import AUTHORITY
+    from tacit.live.fleet.invitation import new_invitation, secret_digest
+    from tacit.live.fleet.store import HubStore
+    from tacit.live.identity.identity import load_authority
 
     if not 0 < hours <= 24 * 365:
         raise InputError(f"--hours must be above 0 and at most a year, got {hours:g}.")

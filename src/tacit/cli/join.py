@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tacit.base.errors import InputError, SessionOver
+from tacit.base.report import counted, near, up
 from tacit.cli import options, private_value, running
 from tacit.cli.seat import Seat
-from tacit.errors import InputError, SessionOver
-from tacit.report import counted, near, up
 
 if TYPE_CHECKING:
-    from tacit.protocol.notices import Notice
-    from tacit.protocol.session import Session
+    from tacit.core.protocol.notices import Notice
+    from tacit.core.protocol.session import Session
 
 CODES = """\b
 Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 3 refused because of the
@@ -124,7 +124,7 @@ def command(
     arrive. Give --hides and --delta: the cap counts the loss for that change of your readings only.
     """
     running.use_one_thread()
-    from tacit.runtime.session.trust import parse_trust, read_trust
+    from tacit.live.sessions.trust import parse_trust, read_trust
 
     seat = Seat.taken(given)
     require_topology(seat.session, "server")
@@ -155,8 +155,8 @@ def take_part(
 
     `given` goes to `Agent` as it is.
     """
-    from tacit.runtime.agent import Agent
-    from tacit.runtime.participant import number_of
+    from tacit.live.runtime.agent import Agent
+    from tacit.live.runtime.participant import number_of
 
     session, number = seat.session, number_of(seat.session, seat.identity)
     value: Any
@@ -198,7 +198,7 @@ def _require_for_series(seat: Seat, state_file: Path | None) -> None:
 
 def _watching(run: running.Run, seat: Seat) -> Callable[[Notice], None]:
     """Return what shows notices, and prints the means of a series."""
-    from tacit.protocol.notices import MeanPublished
+    from tacit.core.protocol.notices import MeanPublished
 
     def watch(notice: Notice) -> None:
         run.watch(notice)
@@ -222,7 +222,7 @@ def mean_line(notice: Any, session: Session) -> str:
     """Return one line for the mean of a slot, clamped to the range."""
     if notice.mean is None:
         return f"slot {notice.slot}: lost"
-    from tacit.theory.advice import absences
+    from tacit.core.theory.advice import absences
 
     mean, missing = (
         near(session.clamp(notice.mean)),

@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
+from tacit.base.report import counted
 from tacit.cli import running
 from tacit.cli.seat import Seat
-from tacit.report import counted
 
 EPILOG = """\b
 Example:
@@ -38,7 +38,7 @@ def command(*, connect: tuple[str, ...], witness: Path | None, **given: Any) -> 
     coordinator should be run by different parties.
     """
     running.use_one_thread()
-    from tacit.runtime.keeper import Keeper, keeper_number
+    from tacit.live.runtime.keeper import Keeper, keeper_number
 
     seat = Seat.taken(given)
     ends = seat.ends(connect)

@@ -44,8 +44,8 @@ def authority(*, out: Path, name: str, days: float, force: bool, as_json: bool) 
 
     Agents see its fingerprint when they install a certificate: compare the two over another channel.
     """
-    from tacit.runtime.identity.identity import new_authority
-    from tacit.runtime.identity.key_report import KeyReport
+    from tacit.live.identity.identity import new_authority
+    from tacit.live.identity.key_report import KeyReport
 
     made = new_authority(name, out, days=days, force=force)
     note = f"Keep {out} where only you can read it."
@@ -71,9 +71,9 @@ def new(*, name: str, out: Path | None, hosts: tuple[str, ...], force: bool, as_
 
     Run it on the agent's own machine. A server's coordinator has the name `coordinator`.
     """
-    from tacit.runtime.identity.certificates import LOOPBACK
-    from tacit.runtime.identity.identity import new_agent
-    from tacit.runtime.identity.key_report import KeyReport
+    from tacit.live.identity.certificates import LOOPBACK
+    from tacit.live.identity.identity import new_agent
+    from tacit.live.identity.key_report import KeyReport
 
     folder = Path(name) if out is None else out
     if not hosts and name == "coordinator":
@@ -125,12 +125,12 @@ def sign(
     old key has signed it too (`tacit keys rotate`) or was revoked. In a directory, all requests are signed
     or none.
     """
-    from tacit.errors import InputError
-    from tacit.files import PUBLIC, read_public, write_whole
-    from tacit.runtime.identity.certificates import Request
-    from tacit.runtime.identity.identity import bundle, load_authority
-    from tacit.runtime.identity.key_report import KeyReport
-    from tacit.runtime.identity.register import REVOKED, opened
+    from tacit.base.errors import InputError
+    from tacit.base.files import PUBLIC, read_public, write_whole
+    from tacit.live.identity.certificates import Request
+    from tacit.live.identity.identity import bundle, load_authority
+    from tacit.live.identity.key_report import KeyReport
+    from tacit.live.identity.register import REVOKED, opened
 
     if request.is_dir():
         if key is not None:
@@ -162,12 +162,12 @@ def _sign_all(
     folder: Path, home: Path, out: Path, *, days: float, listen: bool, force: bool, as_json: bool
 ) -> None:
     """Sign all requests in a directory, or none, and write NAME.crt for each."""
-    from tacit.errors import FileError
-    from tacit.files import PUBLIC, read_public, write_whole
-    from tacit.runtime.identity.certificates import Request
-    from tacit.runtime.identity.identity import bundle, load_authority
-    from tacit.runtime.identity.key_report import SignedRequests
-    from tacit.runtime.identity.register import REVOKED, opened
+    from tacit.base.errors import FileError
+    from tacit.base.files import PUBLIC, read_public, write_whole
+    from tacit.live.identity.certificates import Request
+    from tacit.live.identity.identity import bundle, load_authority
+    from tacit.live.identity.key_report import SignedRequests
+    from tacit.live.identity.register import REVOKED, opened
 
     files = [file for file in sorted(folder.glob("*.pem")) if file.is_file()]
     if not files:
@@ -204,10 +204,10 @@ def install(*, certificate: Path, home: Path, new_authority: bool, as_json: bool
     (revoked.crl) must be newer than the installed one. A running process with these keys applies it
     within seconds.
     """
-    from tacit.files import read_public
-    from tacit.runtime.identity.identity import install as put
-    from tacit.runtime.identity.key_report import KeyReport
-    from tacit.runtime.identity.revocation import MARK
+    from tacit.base.files import read_public
+    from tacit.live.identity.identity import install as put
+    from tacit.live.identity.key_report import KeyReport
+    from tacit.live.identity.revocation import MARK
 
     data = read_public(certificate)
     if MARK in data:
@@ -218,8 +218,8 @@ def install(*, certificate: Path, home: Path, new_authority: bool, as_json: bool
 
 
 def _install_list(data: bytes, home: Path, as_json: bool) -> None:
-    from tacit.runtime.identity.identity import install_revocations
-    from tacit.runtime.identity.key_report import KeyReport
+    from tacit.live.identity.identity import install_revocations
+    from tacit.live.identity.key_report import KeyReport
 
     identity, found = install_revocations(data, home)
     out = identity.revoked(identity.certificate)
@@ -244,13 +244,13 @@ def revoke(*, agent: str, home: Path, out: Path, as_json: bool) -> None:
     revoked.crl --keys ...` installs it. `tacit session new` also uses a list that is in the directory of
     the roster. Connections of revoked members are closed and refused. Earlier signatures stay valid.
     """
-    from tacit.errors import FileError
-    from tacit.files import PUBLIC, read_public, write_whole
-    from tacit.runtime.identity.certificates import read_certificates
-    from tacit.runtime.identity.identity import load_authority
-    from tacit.runtime.identity.key_report import KeyReport
-    from tacit.runtime.identity.register import opened
-    from tacit.runtime.identity.revocation import MARK
+    from tacit.base.errors import FileError
+    from tacit.base.files import PUBLIC, read_public, write_whole
+    from tacit.live.identity.certificates import read_certificates
+    from tacit.live.identity.identity import load_authority
+    from tacit.live.identity.key_report import KeyReport
+    from tacit.live.identity.register import opened
+    from tacit.live.identity.revocation import MARK
 
     # Before anything is revoked: the list must not replace a file that is something else.
     output.require_writable(out, force=True)
@@ -280,8 +280,8 @@ def rotate(*, directory: Path, as_json: bool) -> None:
     they need the old key. The ledgers of this directory stay valid. If the old key is lost or stolen,
     let the authority revoke it instead.
     """
-    from tacit.runtime.identity.identity import rotate_agent
-    from tacit.runtime.identity.key_report import KeyReport
+    from tacit.live.identity.identity import rotate_agent
+    from tacit.live.identity.key_report import KeyReport
 
     request = rotate_agent(directory)
     note = f"Send {request} to the authority, then `tacit keys install` the certificate it gives back."
@@ -312,8 +312,8 @@ def renew(*, directory: Path, days: float, as_json: bool) -> None:
     certificate is installed. The signing key stays the same. For an authority, it extends the authority's
     certificate. Certificates that it signed stay valid, and agents get the new one with their next.
     """
-    from tacit.runtime.identity.identity import is_authority, renew_agent, renew_authority
-    from tacit.runtime.identity.key_report import KeyReport
+    from tacit.live.identity.identity import is_authority, renew_agent, renew_authority
+    from tacit.live.identity.key_report import KeyReport
 
     if is_authority(directory):
         made = renew_authority(directory, days=days)
@@ -329,6 +329,6 @@ def renew(*, directory: Path, days: float, as_json: bool) -> None:
 @options.json_option
 def show(*, path: Path, as_json: bool) -> None:
     """Show the public facts of keys, a certificate or a request."""
-    from tacit.runtime.identity.key_report import KeyReport
+    from tacit.live.identity.key_report import KeyReport
 
     output.print_result(KeyReport.read(path), as_json)

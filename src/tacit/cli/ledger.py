@@ -10,7 +10,7 @@ import click
 from tacit.cli import options, output
 
 if TYPE_CHECKING:
-    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.live.ledger.ledger import Ledger
 
 EPILOG = """\b
 Examples:
@@ -51,9 +51,9 @@ def show(*, file: Path, private: bool, as_json: bool) -> None:
     A value outside a session's range is clamped to it. Others cannot tell. The owner can see it with
     --private, or in the file of `tacit join --state-file`. An agent may use the ledger meanwhile.
     """
-    from tacit.errors import LedgerInUse
-    from tacit.runtime.ledger.ledger import Ledger
-    from tacit.runtime.ledger.snapshot import open_snapshot
+    from tacit.base.errors import LedgerInUse
+    from tacit.live.ledger.ledger import Ledger
+    from tacit.live.ledger.snapshot import open_snapshot
 
     try:
         ledger = Ledger(file, create=False)
@@ -102,7 +102,7 @@ def cap(
     A cap that hides a wider change than an earlier series is refused.
     """
     from tacit.cli.options import accepted
-    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.live.ledger.ledger import Ledger
 
     accepts = accepted(hides, delta)
     with Ledger(file, create=False) as ledger:
@@ -126,7 +126,7 @@ def settle(*, file: Path, session: str, cancellation: Path | None, as_json: bool
     sent is free again at once, and the session's private key is erased. Nobody else has to agree. For the
     ledger of an agent or a keeper.
     """
-    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.live.ledger.ledger import Ledger
 
     with Ledger(file, create=False) as ledger:
         ledger.settle(_asked(ledger, session, cancellation))
@@ -145,7 +145,7 @@ def forget(*, file: Path, session: str | None, every: bool, as_json: bool) -> No
     until then, anyone who reads the file has the value. The bytes are overwritten in the file. Copies of
     the file, and unused blocks of the disk, may still hold them.
     """
-    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.live.ledger.ledger import Ledger
 
     if (session is None) != every:
         raise click.UsageError("Give one session, or --all for all sessions that are over.")
@@ -166,8 +166,8 @@ def witness(*, file: Path, witness: Path, as_json: bool) -> None:
     as `witness` in a policy. It detects that both ledger and keys were restored from a backup, so it must not
     be part of the same backup.
     """
-    from tacit.runtime.ledger.key_guard import take_witness
-    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.live.ledger.key_guard import take_witness
+    from tacit.live.ledger.ledger import Ledger
 
     with Ledger(file, create=False) as ledger:
         take_witness(ledger, witness, create=True)
@@ -184,7 +184,7 @@ def adopt(*, file: Path, as_json: bool) -> None:
     messages already sent, and the difference would reveal the value. Never use the other copy again. A
     ledger older than its rollback mark is refused.
     """
-    from tacit.runtime.ledger.ledger import Ledger
+    from tacit.live.ledger.ledger import Ledger
 
     with Ledger(file, create=False, copied=True) as ledger:
         if not as_json:
@@ -196,8 +196,8 @@ def _asked(ledger: Ledger, session: str, cancellation: Path | None) -> bytes:
     """Return the id of a session, given its file or the beginning of its id."""
     if cancellation is None and not Path(session).is_file():
         return _one(ledger, session)
-    from tacit.runtime.session.cancellation import require_cancelled
-    from tacit.runtime.session.file import read_session
+    from tacit.live.sessions.cancellation import require_cancelled
+    from tacit.live.sessions.file import read_session
 
     agreed = read_session(session)
     if cancellation is not None:
@@ -220,7 +220,7 @@ def _over(ledger: Ledger) -> list[bytes]:
 
 
 def _tell(ledger: Ledger, path: Path, as_json: bool, *, private: bool = False) -> None:
-    from tacit.runtime.ledger.overview import overview_of
+    from tacit.live.ledger.overview import overview_of
 
     found = overview_of(ledger, path, private=private)
     output.print_result(found, as_json)

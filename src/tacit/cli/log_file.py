@@ -11,8 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, final
 
-from tacit.errors import InputError
-from tacit.files import begins_as, open_own
+from tacit.base.errors import InputError
+from tacit.base.files import begins_as, open_own
 
 _MARK = {"tacit_log": 1}
 """Begins the first line of a log."""

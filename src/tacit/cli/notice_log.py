@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self, final
 from tacit.cli.log_file import LogFile, say
 
 if TYPE_CHECKING:
-    from tacit.protocol.notices import Notice
-    from tacit.protocol.session import Session
+    from tacit.core.protocol.notices import Notice
+    from tacit.core.protocol.session import Session
 
 
 @final

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 from tacit.cli.failures import JSON_ASKED
-from tacit.theory.plan import Plan
-from tacit.theory.plan import asked as field_of
+from tacit.core.theory.plan import Plan
+from tacit.core.theory.plan import asked as field_of
 
 if TYPE_CHECKING:
-    from tacit.arrays import FloatArray
-    from tacit.graph import Graph
-    from tacit.runtime.ledger.budget import Hidden
+    from tacit.base.arrays import FloatArray
+    from tacit.core.graph import Graph
+    from tacit.live.ledger.budget import Hidden
 
 F = TypeVar("F", bound=Callable[..., Any])
 Numbers: TypeAlias = float | tuple[float, ...]
@@ -250,7 +250,7 @@ def read_size(agents: int | None, graph: str | None) -> int | Graph:
 
 def load_graph(name_or_file: str) -> Graph:
     """Load a graph by name or from a file."""
-    from tacit.graph import Graph
+    from tacit.core.graph import Graph
 
     return Graph.load(name_or_file)
 
@@ -264,8 +264,8 @@ def as_array(value: Numbers) -> float | FloatArray:
 
 def accepted(hides: str | None, delta: float | None) -> Hidden | None:
     """Return what an owner accepts of series; None without the options."""
-    from tacit.runtime.ledger.budget import Hidden
-    from tacit.theory.series import Hides
+    from tacit.core.theory.series import Hides
+    from tacit.live.ledger.budget import Hidden
 
     if (hides is None) != (delta is None):
         raise click.UsageError("Give --hides and --delta together: both say what you accept of a series.")

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.errors import FileError
-from tacit.report import Grid, Shown, Summary, json_text, text
+from tacit.base.errors import FileError
+from tacit.base.report import Grid, Shown, Summary, json_text, text
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

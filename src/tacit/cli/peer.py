@@ -38,8 +38,8 @@ def command(*, listen: tuple[str, ...], connect: tuple[str, ...], **given: Any) 
     Like `tacit join`, it first prints the maximum loss of the session, and refuses above the cap.
     """
     running.use_one_thread()
-    from tacit.runtime.participant import number_of
-    from tacit.runtime.transport.schemes import to_dial
+    from tacit.live.runtime.participant import number_of
+    from tacit.live.transport.schemes import to_dial
 
     seat = Seat.taken(given)
     require_topology(seat.session, "graph")

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from tacit.errors import InputError
-from tacit.report import jsonable
+from tacit.base.errors import InputError
+from tacit.base.report import jsonable
 
 if TYPE_CHECKING:
-    from tacit.protocol.session import Session
-    from tacit.runtime.agent_result import AgentResult
-    from tacit.runtime.readings import Readable
+    from tacit.core.protocol.session import Session
+    from tacit.live.runtime.agent_result import AgentResult
+    from tacit.live.runtime.readings import Readable
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST = 1 << 26
@@ -49,7 +49,7 @@ def read_value(
     file: Path | None, stdin: bool, env: str | None, components: int
 ) -> float | list[float] | None:
     """Return the value; None without a source, as when an agent resumes."""
-    from tacit.runtime.fleet.sources import open_value_file, parse_value
+    from tacit.live.fleet.sources import open_value_file, parse_value
 
     given = [source for source in (file, stdin or None, env) if source is not None]
     if len(given) > 1:
@@ -66,7 +66,7 @@ def read_value(
 
 def chosen_source(command: str | None, file: Path | None, stdin: bool, env: str | None) -> Readable:
     """Return the one source of readings, which is read in every slot."""
-    from tacit.runtime.fleet.sources import CommandSource, EnvironmentSource, FileSource, LinesSource
+    from tacit.live.fleet.sources import CommandSource, EnvironmentSource, FileSource, LinesSource
 
     given = [source for source in (command, file, stdin or None, env) if source is not None]
     if len(given) != 1:
@@ -97,7 +97,7 @@ def require_state_writable(path: Path) -> None:
 
 def write_state(path: Path, session: Session, result: AgentResult, *, over_before: bool = False) -> None:
     """Write an agent's last state, and whether its value was clamped."""
-    from tacit.files import write_whole
+    from tacit.base.files import write_whole
 
     what: dict[str, Any] = {_MARK: 1, "agent": result.agent, "session": session.id.hex()}
     what |= {"value": result.value, "clamped": result.clamped, "finished": result.finished}
@@ -107,7 +107,7 @@ def write_state(path: Path, session: Session, result: AgentResult, *, over_befor
 
 def read_state(path: Path) -> dict[str, Any]:
     """Read what `write_state` wrote."""
-    from tacit.files import read_private
+    from tacit.base.files import read_private
 
     found = json.loads(read_private(path))
     assert isinstance(found, dict)

@@ -13,9 +13,9 @@ from msgspec import NODEFAULT, Meta, Struct
 from msgspec.structs import FieldInfo
 
 from tacit.cli import main
-from tacit.protocol.fields import Digest, Endpoint, MemberKey, Time, default_of, described_in, kind_of
-from tacit.protocol.schema import GraphSession, SeriesSession, ServerSession
-from tacit.theory.series import Hides
+from tacit.core.protocol.fields import Digest, Endpoint, MemberKey, Time, default_of, described_in, kind_of
+from tacit.core.protocol.schema import GraphSession, SeriesSession, ServerSession
+from tacit.core.theory.series import Hides
 
 _WIDTH = 100
 _ENOUGH = 2

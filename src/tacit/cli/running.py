@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, final
 
 import click
 
+from tacit.base.errors import CapExceeded, Disputed, InputError, LedgerError, SessionOver, TacitError
 from tacit.cli import options
 from tacit.cli.notice_log import NoticeLog
 from tacit.cli.status_place import StatusPlace, status_options
-from tacit.errors import CapExceeded, Disputed, InputError, LedgerError, SessionOver, TacitError
 
 if TYPE_CHECKING:
-    from tacit.protocol.notices import Notice
-    from tacit.protocol.session import Session
-    from tacit.runtime.identity.identity import Identity
-    from tacit.runtime.ledger.group_commit import Taker
-    from tacit.runtime.participant import Participant
-    from tacit.runtime.status.status import Status
-    from tacit.runtime.telling import Throttled
+    from tacit.core.protocol.notices import Notice
+    from tacit.core.protocol.session import Session
+    from tacit.live.identity.identity import Identity
+    from tacit.live.ledger.group_commit import Taker
+    from tacit.live.runtime.participant import Participant
+    from tacit.live.runtime.telling import Throttled
+    from tacit.live.status.status import Status
 
 FINISHED, UNUSABLE, REFUSED, DISK, UNFINISHED, STOPPED = 0, 2, 3, 4, 5, 130
 T = TypeVar("T")
@@ -133,9 +133,9 @@ def prepared(session: Session, who: int, given: Options, identity: Identity | No
     An exception becomes a sentence and an exit code. `identity` signs the frames that only the member's own
     transcript has: see `TranscriptWriter`.
     """
-    from tacit.runtime.limits import leave_no_core
-    from tacit.runtime.status.status import Status
-    from tacit.runtime.telling import Throttled
+    from tacit.live.runtime.limits import leave_no_core
+    from tacit.live.runtime.telling import Throttled
+    from tacit.live.status.status import Status
 
     leave_no_core()
     with exits(), ExitStack() as stack:
@@ -144,7 +144,7 @@ def prepared(session: Session, who: int, given: Options, identity: Identity | No
         log = stack.enter_context(NoticeLog(given.log, whose, session))
         takers: list[Taker] = []
         if given.transcript is not None:
-            from tacit.runtime.transcript import TranscriptWriter
+            from tacit.live.runtime.transcript import TranscriptWriter
 
             # The transcript is not flushed: what a crash loses here is restored from the ledger at a restart.
             sign = None if identity is None else identity.sign
@@ -186,7 +186,7 @@ class Run:
 
     def trouble(self, why: str) -> None:
         """Show and log why there is no connection."""
-        from tacit.runtime.process_notices import Trouble
+        from tacit.live.runtime.process_notices import Trouble
 
         self.tell(Trouble(why))
 
@@ -195,7 +195,7 @@ class Run:
         return run(lambda: self._driven(member))
 
     async def _driven(self, member: Any) -> Any:
-        from tacit.runtime.process_notices import StatusServed
+        from tacit.live.runtime.process_notices import StatusServed
 
         async with AsyncExitStack() as stack:
             self.status.watch_network(member.network)

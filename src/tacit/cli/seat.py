@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, final
 from tacit.cli import output, running
 
 if TYPE_CHECKING:
-    from tacit.protocol.session import Session
-    from tacit.runtime.identity.identity import Identity
+    from tacit.core.protocol.session import Session
+    from tacit.live.identity.identity import Identity
 
 
 @final
@@ -36,8 +36,8 @@ class Seat:
     @classmethod
     def taken(cls, given: dict[str, Any]) -> Seat:
         """Take the common options out of a command's options, and read the files."""
-        from tacit.runtime.identity.identity import Identity
-        from tacit.runtime.session.file import read_with_addresses
+        from tacit.live.identity.identity import Identity
+        from tacit.live.sessions.file import read_with_addresses
 
         path, keys, as_json = given.pop("session_file"), given.pop("keys"), given.pop("as_json")
         options = running.Options.taken(given)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from tacit.base.errors import ParameterError
 from tacit.cli import options, output
 from tacit.cli.output import progress
 from tacit.cli.series_design import (
@@ -21,17 +22,16 @@ from tacit.cli.series_design import (
     require_hides,
     series_option,
 )
-from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
-    from tacit.arrays import FloatArray
-    from tacit.simulation.series import Readings, SeriesRuns
-    from tacit.theory.series import SeriesDesign
+    from tacit.base.arrays import FloatArray
+    from tacit.core.theory.series import SeriesDesign
+    from tacit.lab.simulation.series import Readings, SeriesRuns
 
 F = TypeVar("F", bound=Callable[..., Any])
 ALARM = 1
 
-# The names of tacit.audit.series.SERIES_BUGS, repeated because --help must not load it; a test compares.
+# The names of tacit.lab.audit.series.SERIES_BUGS, repeated because --help must not load it; a test compares.
 BUGS = (
     "backlog", "resend", "opened-twice", "reused-draw", "restart", "rounded-reading", "held-reading",
     "half-noise",
@@ -132,10 +132,10 @@ def simulate(
     """
     if out is not None:
         output.require_writable(out, force)
-    from tacit.theory.series import design_series
+    from tacit.core.theory.series import design_series
 
     made = design_series(**_question(**asked))
-    from tacit.simulation.series import simulate_series
+    from tacit.lab.simulation.series import simulate_series
 
     source = _readings(readings, made, seed)
     with progress("simulate", "agents") as tell:
@@ -154,8 +154,8 @@ def simulate(
 
 def compare(*, runs: int = 100, missing: float, seed: int = 0, as_json: bool, **asked: Any) -> None:
     """Compare mechanisms for a series: the same readings and loss."""
-    from tacit.comparison.series import compare_series
-    from tacit.simulation.series import household_readings
+    from tacit.lab.comparison.series import compare_series
+    from tacit.lab.simulation.series import household_readings
 
     question = _question(**asked)
     made_up = household_readings(question["slots"], question["low"], question["high"], seed=seed)
@@ -181,11 +181,11 @@ def audit(
     """
     if broken is not None and broken not in BUGS:
         raise click.UsageError(f"For a series --broken must be one of {', '.join(BUGS)}, got {broken}.")
-    from tacit.theory.series import Hides, design_series
+    from tacit.core.theory.series import Hides, design_series
 
     question = _question(**asked)
     made = design_series(mechanism=Hides.parse(question["hides"]).runs_with, **question)
-    from tacit.audit.series import examine_series
+    from tacit.lab.audit.series import examine_series
 
     with progress("audit", "challenges") as tell:
         report = examine_series(
@@ -200,13 +200,13 @@ def audit(
 
 
 def _readings(file: Path | None, made: SeriesDesign, seed: int) -> Readings:
-    from tacit.simulation.series import household_readings
+    from tacit.lab.simulation.series import household_readings
 
     if file is None:
         return household_readings(made.slots, made.low, made.high, seed=seed)
     import numpy as np
 
-    from tacit.errors import FileError
+    from tacit.base.errors import FileError
 
     try:
         with warnings.catch_warnings():
@@ -227,7 +227,7 @@ def _readings(file: Path | None, made: SeriesDesign, seed: int) -> Readings:
 
 
 def _keep(ran: SeriesRuns, out: Path) -> None:
-    from tacit.files import whole_file
+    from tacit.base.files import whole_file
 
     rows = ["slot,true mean,published mean"]
     pairs = zip(ran.truth.tolist(), ran.first.tolist(), strict=True)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from tacit.base.errors import ParameterError
 from tacit.cli import options
-from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
-    from tacit.theory.plan import Plan
-    from tacit.theory.series import SeriesDesign
+    from tacit.core.theory.plan import Plan
+    from tacit.core.theory.series import SeriesDesign
 
 _TAKEN = frozenset({"agents", "keepers", "loss", "low", "high"})
 
@@ -55,7 +55,7 @@ delta_option = click.option(
 
 def design_series(slots: int, hides: str | None, delta: float, question: Plan) -> SeriesDesign:
     """Answer a question about a series; refuse options that it cannot use."""
-    from tacit.theory import series
+    from tacit.core.theory import series
 
     what = require_hides(hides)
     require_only(question)
@@ -94,7 +94,7 @@ def require_only(question: Plan) -> None:
 
 def begin_time(text: str | None) -> int | None:
     """Read when a series begins, in whole seconds since 1970."""
-    from tacit.runtime.fleet.policy import seconds
+    from tacit.live.fleet.policy import seconds
 
     if text is None:
         return None

@@ -21,11 +21,11 @@ from tacit.cli.series_design import (
 )
 
 if TYPE_CHECKING:
-    from tacit.protocol.session import Session
-    from tacit.runtime.identity.roster import Roster
-    from tacit.runtime.session.check import Explanation
-    from tacit.runtime.session.series import SeriesExplanation
-    from tacit.theory.plan import Plan
+    from tacit.core.protocol.session import Session
+    from tacit.core.theory.plan import Plan
+    from tacit.live.identity.roster import Roster
+    from tacit.live.sessions.check import Explanation
+    from tacit.live.sessions.series import SeriesExplanation
 
 _MOST_DAYS = 36_500
 
@@ -150,12 +150,12 @@ def new(
     With --series, --hides and --every it is a series: a mean in every slot. --loss and --delta are then for
     all means together. A series needs --keepers.
     """
-    from tacit.runtime.fleet.policy import seconds
-    from tacit.runtime.identity.roster import read_roster
-    from tacit.runtime.session.check import explain
-    from tacit.runtime.session.design import draft
-    from tacit.runtime.session.file import write_session
-    from tacit.runtime.session.series import explain_series
+    from tacit.live.fleet.policy import seconds
+    from tacit.live.identity.roster import read_roster
+    from tacit.live.sessions.check import explain
+    from tacit.live.sessions.design import draft
+    from tacit.live.sessions.file import write_session
+    from tacit.live.sessions.series import explain_series
 
     question, fields = options.read_question(asked), take_fields("session", asked)
     output.require_writable(out, force)
@@ -205,8 +205,8 @@ def _series(
     **given: Any,
 ) -> Session:
     """Make a series; refuse options that it cannot use."""
-    from tacit.runtime.session.series import draft_series
-    from tacit.theory.series import Hides
+    from tacit.core.theory.series import Hides
+    from tacit.live.sessions.series import draft_series
 
     require_only(question)
     if start is not None:
@@ -249,9 +249,9 @@ def check(ctx: click.Context, *, file: Path, failure_probability: float, as_json
 
     The exit code is 2 if the file cannot be used, or the session is not sound.
     """
-    from tacit.runtime.session.check import explain
-    from tacit.runtime.session.file import read_session
-    from tacit.runtime.session.series import explain_series
+    from tacit.live.sessions.check import explain
+    from tacit.live.sessions.file import read_session
+    from tacit.live.sessions.series import explain_series
 
     session = read_session(file)
     found: Explanation | SeriesExplanation
@@ -284,11 +284,11 @@ def cancel(*, file: Path, home: Path, out: Path | None, as_json: bool) -> None:
     agent that does not connect can use the file written here: `tacit ledger settle LEDGER SESSION
     --cancellation FILE`. Messages that were not sent cost an agent nothing.
     """
-    from tacit.files import PUBLIC, write_whole
-    from tacit.runtime.identity.identity import Identity
-    from tacit.runtime.session.cancellation import Cancelled
-    from tacit.runtime.session.cancellation import cancel as sign_off
-    from tacit.runtime.session.file import read_session
+    from tacit.base.files import PUBLIC, write_whole
+    from tacit.live.identity.identity import Identity
+    from tacit.live.sessions.cancellation import Cancelled
+    from tacit.live.sessions.cancellation import cancel as sign_off
+    from tacit.live.sessions.file import read_session
 
     session, path = read_session(file), file.with_suffix(".cancelled") if out is None else out
     # Before it is signed: once it is, the session is over, whether the file can be written or not.
@@ -301,8 +301,8 @@ def cancel(*, file: Path, home: Path, out: Path | None, as_json: bool) -> None:
 
 def _require_own_cancellation(session: Session, path: Path) -> None:
     """Refuse to overwrite a file, unless an earlier call wrote it."""
-    from tacit.errors import FileError
-    from tacit.runtime.session.cancellation import require_cancelled
+    from tacit.base.errors import FileError
+    from tacit.live.sessions.cancellation import require_cancelled
 
     try:
         require_cancelled(session, path)

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tacit.base.errors import ParameterError
 from tacit.cli import options, output, series
 from tacit.cli.output import progress
 from tacit.cli.values import made_up_spread, read_values, values_option
-from tacit.errors import ParameterError
 
 if TYPE_CHECKING:
-    from tacit.mechanism import Mechanism
-    from tacit.simulation import Record
-    from tacit.theory.plan import Plan
-    from tacit.theory.promise import Promise
+    from tacit.core.mechanism import Mechanism
+    from tacit.core.theory.plan import Plan
+    from tacit.core.theory.promise import Promise
+    from tacit.lab.simulation import Record
 
 EPILOG = """\b
 Examples:
@@ -52,7 +52,7 @@ def parse_record(text: str) -> Record:
 
     The average of the last round is always recorded, to compare it with the promise.
     """
-    from tacit.simulation.record import Record
+    from tacit.lab.simulation.record import Record
 
     word, _, rest = text.partition(":")
     if word == "every":
@@ -118,7 +118,7 @@ def command(
     if question.spread is None:
         question = replace(question, spread=made_up_spread(source) or 1.0)
     made = _promise(mechanism, question)
-    from tacit.simulation import measure, save, simulate
+    from tacit.lab.simulation import measure, save, simulate
 
     with progress("simulate", "rounds") as tell:
         kept = parse_record(record)
@@ -132,7 +132,7 @@ def command(
 
 def _promise(mechanism: Mechanism, question: Plan) -> Promise:
     """Return the promise for as many rounds as will be run."""
-    from tacit.theory.promise import analyze
+    from tacit.core.theory.promise import analyze
 
     made = analyze(mechanism, **question.promised())
     if question.rounds is not None:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tacit.base.errors import StateError
 from tacit.cli.options import Numbers
 from tacit.cli.values import made_up_spread, read_values
-from tacit.errors import StateError
-from tacit.graph import Graph
-from tacit.history import History
-from tacit.mechanism import Mechanism
-from tacit.plots.fans import Fan, fan
-from tacit.simulation import Record, history_of, simulate
-from tacit.theory import accuracy
-from tacit.theory.answers import Design, design
+from tacit.core.graph import Graph
+from tacit.core.history import History
+from tacit.core.mechanism import Mechanism
+from tacit.core.theory import accuracy
+from tacit.core.theory.answers import Design, design
+from tacit.lab.plots.fans import Fan, fan
+from tacit.lab.simulation import Record, history_of, simulate
 
 if TYPE_CHECKING:
     import xarray as xr

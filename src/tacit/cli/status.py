@@ -8,11 +8,11 @@ import time
 
 import click
 
+from tacit.base.errors import InputError
+from tacit.base.report import text
 from tacit.cli import options, output
-from tacit.errors import InputError
-from tacit.report import text
-from tacit.runtime.status.reader import read_status, status_url
-from tacit.runtime.status.report import StatusReport
+from tacit.live.status.reader import read_status, status_url
+from tacit.live.status.report import StatusReport
 
 EPILOG = """\b
 Examples:

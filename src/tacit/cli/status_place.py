@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import click
 
-from tacit.errors import InputError
+from tacit.base.errors import InputError
 
 if TYPE_CHECKING:
-    from tacit.runtime.status.document import StatusPages
-    from tacit.runtime.status.server import StatusServer
+    from tacit.live.status.document import StatusPages
+    from tacit.live.status.server import StatusServer
 
 F = TypeVar("F", bound=Callable[..., Any])
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -61,7 +61,7 @@ class StatusPlace:
 
     def server(self, pages: StatusPages) -> StatusServer:
         """Return the server, not yet started; `at` must be an address."""
-        from tacit.runtime.status.server import StatusServer, tls_context
+        from tacit.live.status.server import StatusServer, tls_context
 
         assert self.at is not None
         host, port = self.at

@@ -110,7 +110,7 @@ def command(*, source: str, out: Path, as_json: bool, **asked: Any) -> None:
     click.get_current_context().meta[ON_STOP] = (
         f"Stopped. Finished cells are in {out}: repeat the command to continue."
     )
-    from tacit.simulation import SweepTable, sweep
+    from tacit.lab.simulation import SweepTable, sweep
 
     with progress("sweep", "cells") as tell:
         found = sweep(

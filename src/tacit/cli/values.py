@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tacit.errors import FileError, StateError
+from tacit.base.errors import FileError, StateError
 
 if TYPE_CHECKING:
-    from tacit.arrays import FloatArray
+    from tacit.base.arrays import FloatArray
 
 MADE_UP = "uniform:0:1"
 _UNIFORM = re.compile(r"uniform:([^:]+):([^:]+)")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from tacit.base.files import whole_file
 from tacit.cli import options, output
-from tacit.files import whole_file
 
 EXIT_CODES = {"sound": 0, "unsound": 1, "unchecked": 7}
 """Exit code of each verdict."""
@@ -61,8 +61,8 @@ def command(
     --session checks that it is the agreed one. Exit codes: 0 sound, 1 something is wrong, 2 the input
     cannot be read, 7 unchecked.
     """
-    from tacit.runtime.session.file import read_session
-    from tacit.runtime.verification.verdict import verify
+    from tacit.live.sessions.file import read_session
+    from tacit.live.verification.verdict import verify
 
     if merge is not None:
         output.require_writable(merge, force)
@@ -79,7 +79,7 @@ def command(
 
 
 def _merge(transcripts: tuple[Path, ...], out: Path) -> None:
-    from tacit.runtime.transcript import merge
+    from tacit.live.runtime.transcript import merge
 
     with whole_file(out) as part:
         merge(transcripts, part)

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from nicegui import ui
 
-from tacit.errors import InputError
+from tacit.base.errors import InputError
 
 Query = Mapping[str, str]
 

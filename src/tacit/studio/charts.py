@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tacit.plots.curves import SeriesCurves
-from tacit.rounding import shown_up
+from tacit.base.rounding import shown_up
+from tacit.lab.plots.curves import SeriesCurves
 from tacit.studio.planning import TradeoffCurve, steps
 from tacit.studio.words import with_unit
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from tacit.arrays import FloatArray
-from tacit.audit.beliefs import Belief
+from tacit.base.arrays import FloatArray
+from tacit.lab.audit.beliefs import Belief
 from tacit.studio.charts import ACCENT, CARD, INK, LINE, MUTED, SECOND, WASH, Options, frame, legend, line
 from tacit.studio.watched_run import WatchedRun, edges
 from tacit.studio.words import percent, with_unit

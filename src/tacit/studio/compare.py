@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tacit.errors import InputError
-from tacit.report import near
-from tacit.rounding import shown_up
+from tacit.base.errors import InputError
+from tacit.base.report import near
+from tacit.base.rounding import shown_up
 from tacit.studio.form import Form, from_query, whole
 from tacit.studio.planning import PlanAnswer
 from tacit.studio.words import percent

@@ -6,11 +6,11 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from tacit.errors import InputError
-from tacit.report import Grid, Row
-from tacit.runtime.status.document import StatusDocument
-from tacit.runtime.status.reader import read_status, status_url
-from tacit.runtime.status.report import StatusReport
+from tacit.base.errors import InputError
+from tacit.base.report import Grid, Row
+from tacit.live.status.document import StatusDocument
+from tacit.live.status.reader import read_status, status_url
+from tacit.live.status.report import StatusReport
 
 MOST_PLACES = 64
 _SESSIONS = 10

@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from nicegui import events, ui
 
-from tacit.errors import InputError
+from tacit.base.errors import InputError
 from tacit.studio.form import number
 from tacit.studio.latest import Latest
 from tacit.studio.scales import STEP, STEPS, Scale

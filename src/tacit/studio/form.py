@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, TypeVar
 
-from tacit.errors import InputError, ParameterError
-from tacit.theory.plan import Plan
+from tacit.base.errors import InputError, ParameterError
+from tacit.core.theory.plan import Plan
 
 T = TypeVar("T")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from tacit.errors import GraphError
-from tacit.graph import Graph
+from tacit.base.errors import GraphError
+from tacit.core.graph import Graph
 
 MOST_AGENTS, MOST_EDGES = 20_000, 500_000
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from nicegui import background_tasks, ui
 
-from tacit.errors import InputError
+from tacit.base.errors import InputError
 from tacit.studio import charts
 from tacit.studio.address import Address, Query, say_instead
 from tacit.studio.compare import differences, two_forms, two_forms_query, with_more_agents

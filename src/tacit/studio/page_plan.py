@@ -7,7 +7,9 @@ from urllib.parse import urlencode
 
 from nicegui import background_tasks, ui
 
-from tacit.errors import InputError
+from tacit.base.errors import InputError
+from tacit.core.theory.advice import keeper_warnings
+from tacit.core.theory.answers import Design
 from tacit.studio import charts
 from tacit.studio.address import Address, Query, say_instead
 from tacit.studio.compare import compared_query
@@ -18,8 +20,6 @@ from tacit.studio.panel import Panel
 from tacit.studio.planning import PlanAnswer, TradeoffCurve
 from tacit.studio.series_planning import SeriesAnswer
 from tacit.studio.shell import Numbers, PageNotice, card, chart, code, kinds, page, paragraph, redraw
-from tacit.theory.advice import keeper_warnings
-from tacit.theory.answers import Design
 
 F = TypeVar("F", bound=Any)
 

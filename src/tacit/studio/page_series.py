@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from nicegui import background_tasks, ui
 
-from tacit.errors import InputError
+from tacit.base.errors import InputError
+from tacit.core.theory import advice
 from tacit.studio import charts
 from tacit.studio.address import Address, Query, say_instead
 from tacit.studio.examples import SERIES
@@ -16,7 +17,6 @@ from tacit.studio.page_plan import AnswerCard, assumptions
 from tacit.studio.scales import Scale
 from tacit.studio.series_planning import HIDES, SeriesAnswer, SeriesForm, from_query, plan_series
 from tacit.studio.shell import Numbers, PageNotice, card, chart, code, kinds, page, redraw
-from tacit.theory import advice
 
 _SCALES = {
     "slots": Scale(1, 1_000_000, whole=True, digits=2),

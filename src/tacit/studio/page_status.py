@@ -6,8 +6,8 @@ from collections.abc import Awaitable
 
 from nicegui import background_tasks, ui
 
-from tacit.errors import InputError
-from tacit.report import Grid
+from tacit.base.errors import InputError
+from tacit.base.report import Grid
 from tacit.studio.address import Address, Query, say_instead
 from tacit.studio.charts import ACCENT, SECOND, THIRD, Options, frame, legend, line
 from tacit.studio.deployment import Deployment, StatusCard, look, places_named, ports_named

@@ -7,10 +7,10 @@ from typing import cast
 
 from nicegui import background_tasks, events, ui
 
-from tacit.audit.beliefs import Adversary, Belief
-from tacit.errors import InputError
-from tacit.report import near
-from tacit.rounding import shown_up
+from tacit.base.errors import InputError
+from tacit.base.report import near
+from tacit.base.rounding import shown_up
+from tacit.lab.audit.beliefs import Adversary, Belief
 from tacit.studio import charts, charts_watch
 from tacit.studio.address import Address, Query, say_instead
 from tacit.studio.examples import WATCH, WATCHED

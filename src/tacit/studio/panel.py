@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from nicegui import ui
 
-from tacit.errors import InputError
+from tacit.base.errors import InputError
+from tacit.core.theory import advice
 from tacit.studio.fields import Fields
 from tacit.studio.form import FINDS, PLACES, PRIVACIES, TRUSTED, Form, number
 from tacit.studio.latest import Latest
 from tacit.studio.planning import PlanAnswer, TradeoffCurve, plan, sketch
 from tacit.studio.scales import Scale
-from tacit.theory import advice
 
 GRAPHS = (
     "karate", "ring:50", "grid:8x8", "regular:100:6:seed=1", "smallworld:100:6:0.1:seed=1",

@@ -8,19 +8,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from tacit.arrays import FloatArray
-from tacit.errors import GraphError, Infeasible, ParameterError, TacitError
-from tacit.report import Summary, near
-from tacit.rounding import shown_up
+from tacit.base.arrays import FloatArray
+from tacit.base.errors import GraphError, Infeasible, ParameterError, TacitError
+from tacit.base.report import Summary, near
+from tacit.base.rounding import shown_up
+from tacit.core.theory import accuracy
+from tacit.core.theory.advice import right_at_most, strength
+from tacit.core.theory.answers import Design, answer
+from tacit.core.theory.plan import Plan
+from tacit.core.theory.trial import Trial
 from tacit.studio import same
 from tacit.studio.form import TRUSTED, FieldErrors, Form, field_of, read
 from tacit.studio.graphs import graph
 from tacit.studio.words import percent, with_unit
-from tacit.theory import accuracy
-from tacit.theory.advice import right_at_most, strength
-from tacit.theory.answers import Design, answer
-from tacit.theory.plan import Plan
-from tacit.theory.trial import Trial
 
 _LIMITS = {"agents": (1, 10**15), "rounds": (1, 10**6), "mixing": (1e-6, 1), "components": (1, 10**6)}
 """Within these limits an answer takes less than a second."""

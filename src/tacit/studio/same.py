@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
+from tacit.core.theory.plan import Plan
 from tacit.studio.words import typed
-from tacit.theory.plan import Plan
 
 
 def command(question: Plan) -> str:

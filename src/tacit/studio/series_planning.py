@@ -8,10 +8,12 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from tacit.errors import Infeasible, InputError, ParameterError
-from tacit.plots.curves import SLOTS, SeriesCurves, series_curves
-from tacit.report import Summary, near
-from tacit.rounding import shown_up
+from tacit.base.errors import Infeasible, InputError, ParameterError
+from tacit.base.report import Summary, near
+from tacit.base.rounding import shown_up
+from tacit.core.theory.advice import right_at_most, strength
+from tacit.core.theory.series import Hides, SeriesDesign, design_series
+from tacit.lab.plots.curves import SLOTS, SeriesCurves, series_curves
 from tacit.studio.form import (
     TRUSTED,
     FieldErrors,
@@ -23,8 +25,6 @@ from tacit.studio.form import (
     whole,
 )
 from tacit.studio.words import typed, with_unit
-from tacit.theory.advice import right_at_most, strength
-from tacit.theory.series import Hides, SeriesDesign, design_series
 
 HIDES = {"step": "a lasting step", "window": "some readings in a row", "reading": "one reading"}
 """What a series can hide."""
@@ -269,7 +269,7 @@ def _python(question: SeriesQuestion) -> str:
     slots, hides = asked.pop("slots"), asked.pop("hides")
     arguments = "".join(f"    {name}={typed(value)},\n" for name, value in asked.items())
     return (
-        "from tacit.theory.series import design_series\n\n"
+        "from tacit.core.theory.series import design_series\n\n"
         f"answer = design_series(\n    {slots},\n    {str(hides)!r},\n{arguments})\n"
         "print(answer.mechanism, answer.deviation, answer.loss)"
     )

@@ -12,7 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 from nicegui import ui
 
-from tacit.errors import InputError
+from tacit.base.errors import InputError
 from tacit.studio.examples import prepare
 from tacit.studio.guard import Guard
 from tacit.studio.pages import root

@@ -11,13 +11,13 @@ from pathlib import Path
 
 from nicegui import ui
 
-from tacit.report import Row, Summary
+from tacit.base.report import Row, Summary
 from tacit.studio.charts import Options
 
 PAGES = {"/": "Plan", "/watch": "Watch", "/compare": "Compare", "/status": "Status"}
 KINDS = {"/": "One mean", "/series": "A series of means"}
 """The two kinds of question of Plan."""
-ACCENT = "#0072b2"  # as in tacit.plots.style
+ACCENT = "#0072b2"  # as in tacit.lab.plots.style
 _DARK = {
     None: ("brightness_auto", "as the system"),
     False: ("light_mode", "light"),

@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arrays import FloatArray
-from tacit.audit.beliefs import Adversary, Belief, belief
-from tacit.errors import InputError, StateError, TacitError
-from tacit.history import History
-from tacit.noise import SimulatedNoise
-from tacit.plots.fans import Fan, fan
-from tacit.rounding import product_up
+from tacit.base.arrays import FloatArray
+from tacit.base.errors import InputError, StateError, TacitError
+from tacit.base.rounding import product_up
+from tacit.core.history import History
+from tacit.core.noise import SimulatedNoise
+from tacit.core.theory import accuracy, privacy
+from tacit.lab.audit.beliefs import Adversary, Belief, belief
+from tacit.lab.plots.fans import Fan, fan
 from tacit.studio.form import Form, from_query, require_choice, whole
 from tacit.studio.graphs import graph
 from tacit.studio.planning import PlanAnswer, plan
-from tacit.theory import accuracy, privacy
 
 MOST_AGENTS = 2000
 """The largest session that a page plays."""

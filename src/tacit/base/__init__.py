@@ -1,0 +1,1 @@
+"""Errors, files, arrays, reports: what every floor needs."""

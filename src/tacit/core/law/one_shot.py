@@ -1,0 +1,87 @@
+"""Noise once: the baseline that every design is compared with.
+
+Proofs: docs/proofs/one-shot.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar, Self, final
+
+import numpy as np
+
+from tacit.base.arrays import FloatArray, PerAgent, checked_per_agent
+from tacit.base.rounding import extended, fraction_up, product_up, round_up
+from tacit.core.law.base import STEP, Envelope, Law
+from tacit.core.law.geometric import by_kinds
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class OneShot(Law):
+    """Noise once: a noisy public shadow that then moves without noise.
+
+    The shadow starts at θ(0) + Lap(c). All messages follow from the shadow's start, so ε = 1/c for any
+    mixing, any number of rounds and any schedule.
+
+    Examples
+    --------
+    >>> OneShot(sigma=0.8, c=10).scales(3)
+    array([10.,  0.,  0.])
+    """
+
+    name: ClassVar[str] = "one-shot"
+    shadowed: ClassVar[bool] = True
+    by_mixing: ClassVar[bool] = False
+
+    def scale(self, u: Any) -> Any:
+        """The noise c for update 0, and 0 for every later one."""
+        return np.where(np.asarray(u) == 0, self.c, 0.0)
+
+    def upper_scale(self, u: int) -> float:
+        """The noise c for update 0, and 0 for every later one."""
+        return float(self.c) if u == 0 else 0.0
+
+    def least_scale(self, rounds: int) -> float:
+        """c, the only one."""
+        return float(self.c)
+
+    def largest_scale(self, rounds: int) -> float:
+        """c, the only one."""
+        return float(self.c)
+
+    def epsilons(self, rounds: int | None) -> FloatArray:
+        """1/c, from the first message on."""
+        once = 0 if rounds == 0 else 1
+        return by_kinds(
+            (self.sigma, self.c),
+            rounds,
+            lambda kind: fraction_up(once / Fraction(kind[1])),
+            lambda: round_up(once / extended(self.c)),
+        )
+
+    def costs(self, rounds: int, distance: float) -> FloatArray:
+        """d/c for the first message, and 0 for every later one."""
+        return np.array([distance / self.c])
+
+    def loss_parts(self, rounds: int | None, adjacency: float, share: int) -> Iterator[float]:
+        """The whole loss, in one message."""
+        yield product_up(float(self.epsilons(rounds)), adjacency)
+
+    def significant_rounds(self, rounds: int | None) -> int:
+        """Only the first round matters."""
+        return 1 if rounds is None else min(rounds, 1)
+
+    def envelope(self, rounds: int | None) -> Envelope:
+        """An envelope of c for update 0, and 0 for every later one."""
+        return Envelope(self.c, 0.0)
+
+    @classmethod
+    def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
+        """Return the one-shot noise with a loss of at most ε: c = 1/ε."""
+        mixing, c = checked_per_agent(sigma, "mixing (sigma)", below_one=True), 1 / epsilon
+        while float(np.max(cls(mixing, c).epsilons(None))) > epsilon:
+            c *= STEP
+        return cls(mixing, c)

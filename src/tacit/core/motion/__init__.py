@@ -1,0 +1,12 @@
+"""Motion: how an agent's state moves, and how fast its start fades.
+
+- `base`: what a motion must define, and what follows from it for every motion.
+- `mixing`: the paper's motion, θ⁺ = (1 − σ)θ + σy.
+
+All other packages ask a motion. None of them writes 1 − σ by itself (tests/motion/test_seam.py).
+"""
+
+from tacit.core.motion.base import Motion
+from tacit.core.motion.mixing import Mixing
+
+__all__ = ["Mixing", "Motion"]

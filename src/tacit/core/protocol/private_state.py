@@ -1,0 +1,383 @@
+"""An agent's private state, with one draw and one message per update.
+
+Message u is made from the state after u updates. Two adjacent states are then at most D_u steps apart
+(`tacit.core.noise.accounting`), and the noise is that of update u, whatever the round, the schedule or the
+feedback. So the loss of message u is known beforehand. An update without a message costs nothing, and later
+messages cost the same.
+
+An update must move towards something public: feedback, or messages that were sent. If it used anything else
+of the agent, two adjacent states would not approach each other as fast as the accounting assumes, and the
+loss would be larger than promised.
+
+Agents of rounds and peers on graphs have a `MixingState`. Agents of a series have a filter instead
+(`filter_state`).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+import numpy as np
+
+from tacit.base.errors import LedgerError, ParameterError, StateError
+from tacit.core.mechanism.whole import Whole, as_whole
+from tacit.core.protocol.codec import Codec, as_array, digest
+from tacit.core.protocol.cover import Cover
+from tacit.core.protocol.exact_loss import exact, up, within
+from tacit.core.protocol.messages import Message, Reason, Report
+from tacit.core.protocol.notices import Cost, FellSilent, OverCap
+from tacit.core.protocol.records import Began, Moved, Record, Sampled, Silenced, Spoke, require_order
+
+DRAWS_AHEAD = 4
+"""A draw is kept for at most this many updates ahead."""
+
+
+@final
+@dataclass(frozen=True)
+class Budget:
+    """What the owner allows.
+
+    Parameters
+    ----------
+    cap : float
+        The largest loss on this value, over all sessions together, for their adjacency.
+    spent : float
+        The loss of earlier sessions on it.
+    partial : bool
+        Whether to take part even if the whole session would exceed the cap, and stop sending in time.
+        Otherwise such a session is refused before anything is sent.
+    """
+
+    cap: float
+    spent: float = 0.0
+    partial: bool = False
+
+    def __post_init__(self) -> None:
+        if not (self.cap >= 0 and 0 <= self.spent < math.inf):
+            raise ParameterError(
+                f"the cap and what was spent must be at least 0, got {self.cap} and {self.spent}."
+            )
+
+
+class PrivateState(ABC):
+    """What an agent says of its private value, and what that costs.
+
+    Parameters
+    ----------
+    cover : Cover
+        Hides the numbers of its messages.
+    planned : int
+        The loss if every message is sent, exactly: see `exact`.
+
+    Attributes
+    ----------
+    update : int
+        How many updates it has made.
+    said : bytes or None
+        The last message, as long as it may be repeated.
+    digests : dict
+        Digests of all messages made, by update.
+    feedback : tuple of int or None
+        The last feedback that it moved towards; public.
+    draws : dict
+        Draws for this update and later ones; each is used in one message.
+    first : tuple of Began
+        The record that must be saved before all others; none after a restart.
+    clamped : bool
+        Whether the value was outside the range; kept for the owner.
+    """
+
+    first: tuple[Began, ...] = ()
+    clamped = False
+
+    def __init__(self, codec: Codec, number: int, budget: Budget, cover: Cover, planned: int) -> None:
+        self._codec, self._cover = codec, cover
+        self.number, self.budget = number, budget
+        self.update = 0
+        self.said: bytes | None = None
+        self.digests: dict[int, bytes] = {}
+        self.feedback: tuple[int, ...] | None = None
+        self.draws: dict[int, Whole] = {}
+        self.silent = False
+        self._planned = planned
+        self._before, self._spent = exact(float(budget.spent)), 0
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of agent {self.number}, {self.update} updates>"
+
+    # ---- what it costs ----------------------------------------------------------------------------
+
+    @property
+    def planned(self) -> float:
+        """The loss of this session if every message is sent, rounded up."""
+        return up(self._planned)
+
+    @property
+    def spent(self) -> float:
+        """The loss on this value so far, including earlier sessions, rounded up."""
+        return up(self._before + self._spent)
+
+    @property
+    def spent_here(self) -> float:
+        """The loss of this session so far, rounded up."""
+        return up(self._spent)
+
+    @property
+    def over_cap(self) -> bool:
+        """Whether the whole session would exceed the cap."""
+        return not within(self._before + self._planned, self.budget.cap)
+
+    @property
+    def is_declined(self) -> bool:
+        """Whether a new session is refused: above the cap, and not in part."""
+        return self.over_cap and not self.budget.partial
+
+    def cost(self) -> Cost:
+        """Return what the owner is told at the start."""
+        return Cost(self.planned, self.spent, self.budget.cap)
+
+    def beyond_cap(self) -> OverCap:
+        """Return what the owner is told if the session is declined."""
+        return OverCap(self.planned, self.spent, self.budget.cap)
+
+    @abstractmethod
+    def require_affordable(self) -> None:
+        """Refuse a budget with which nothing may be sent."""
+
+    # ---- noise ------------------------------------------------------------------------------------
+
+    @property
+    def has_draw(self) -> bool:
+        """Whether message `update` could be made now."""
+        return True
+
+    @property
+    def lacks_shadow(self) -> bool:
+        """Whether one-shot noise must still be drawn before the agent moves."""
+        return False
+
+    def lacks_draw(self, u: int) -> bool:  # noqa: ARG002
+        """Whether a draw for update u may be stored."""
+        return False
+
+    # ---- speaking and moving ------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def affords_next(self) -> bool:
+        """Whether the next message can be sent without exceeding the cap."""
+
+    def read(self, slot: int, reading: float | None) -> Sampled | None:  # noqa: ARG002
+        """Take the reading of a slot; return its record, if it counts as one."""
+        raise StateError("only an agent of a series takes readings.")
+
+    @abstractmethod
+    def speak(self, heard: bytes) -> Spoke:
+        """Make the next message, once; `said` keeps its bytes."""
+
+    @abstractmethod
+    def move(self, y: tuple[int, ...], heard: Iterable[bytes], used: Iterable[int]) -> Moved:
+        """Make an update towards y, which must be public."""
+
+    def fall_silent(self) -> tuple[Silenced, FellSilent]:
+        """Send nothing from here on; return its record and what to tell."""
+        # Recorded, so that a restart with a larger cap does not speak again: others may have been told.
+        self.silent = True
+        self.draws.clear()
+        told = FellSilent(self.update, self.spent, self.budget.cap)
+        return Silenced(self.update, Reason.CAP), told
+
+    def require_own(self, message: Message) -> None:
+        """Stop if someone has a message of this agent that was not made here.
+
+        Its ledger is old, or another process uses its key. Going on would draw noise a second time.
+        """
+        body = message.body
+        if isinstance(body, Report) and self.digests.get(body.update) != message.digest:
+            raise self.spoken_elsewhere(body.update)
+
+    def spoken_elsewhere(self, update: int) -> LedgerError:
+        """Return what to raise if this key has signed something else."""
+        return LedgerError(
+            f"{self._codec.session.member_name(self.number)} sent message {update}, but not from this "
+            "ledger: another process uses the same key, or an old ledger was put back. A second message in "
+            "its place could reveal the value, so nothing more is sent from here. Continue with the process "
+            "or ledger that sent the message."
+        )
+
+    # ---- from a ledger and back ---------------------------------------------------------------------
+
+    @abstractmethod
+    def replay(self, record: Record) -> None:
+        """Apply a record from a ledger."""
+
+
+@final
+class MixingState(PrivateState):
+    """A state that moves towards public feedback, by its motion; private.
+
+    Parameters
+    ----------
+    value : number or vector
+        θ(0). It is clamped to the range.
+    began : Began, optional
+        How it began, if that is recorded; instead of a value.
+    """
+
+    def __init__(
+        self,
+        codec: Codec,
+        number: int,
+        budget: Budget,
+        cover: Cover,
+        value: Any = None,
+        *,
+        began: Began | None = None,
+    ) -> None:
+        session = codec.session
+        super().__init__(codec, number, budget, cover, session.planned(number))
+        self._agent = session.lattice_agent(number)
+        self._losses = session.account(number).per_message
+        if began is None:
+            if value is None:
+                raise ParameterError(f"session {session.name} needs the value of its agent.")
+            vector, self.clamped = session.question.encode(value)
+            # To the nearest state step, ties up, as `Lattice.start` does (docs/proofs/lattice.md).
+            step = Fraction(2) ** session.lattice.state_exponent
+            whole = [math.floor(Fraction(number) / step + Fraction(1, 2)) for number in vector]
+            self._state = whole[0] if len(whole) == 1 else np.array(whole, dtype=object)
+        else:
+            self._state, self.clamped = as_array(codec.unpack(began.state)), began.clamped
+        if np.size(self._state) != session.components:
+            raise StateError(f"a value must have {session.components} components in this session.")
+        if began is None:
+            packed, cap = codec.pack(self._state), float(budget.cap)
+            self.first = (Began(session.id, number, packed, self.planned, budget.spent, cap, self.clamped),)
+        # One-shot noise: the shadow is the first message, moved like the state. Later messages report it, so
+        # the noise of the first one protects them too. With keepers there is one exchange, and no shadow.
+        self._shadow: Whole | None = None
+        self._shadowed = session.mechanism.shadowed and cover.draws
+
+    def require_affordable(self) -> None:
+        """Leave it to the machine: every message is checked on its own."""
+
+    @property
+    def affords_next(self) -> bool:
+        """Whether message `update` can be sent without exceeding the cap."""
+        cost = self._before + self._spent + exact(float(self._losses[self.update]))
+        return within(cost, self.budget.cap)
+
+    # ---- noise ------------------------------------------------------------------------------------
+
+    @property
+    def has_draw(self) -> bool:
+        """Whether message `update` could be made now."""
+        return self._cover.salted and (not self._draws_own(self.update) or self.update in self.draws)
+
+    def _draws_own(self, u: int) -> bool:
+        """Whether message u carries noise of its own."""
+        return self._cover.draws and self._agent.speaks(u)
+
+    def lacks_draw(self, u: int) -> bool:
+        """Whether a draw for update u may be stored: only the first one may.
+
+        Otherwise a driver that asks twice could pick one of two draws, and the noise would be biased. The
+        draw of a message that was made is used up, even after a restart. With keepers the draw is a salt.
+        """
+        if not self._cover.draws:
+            return u == self.update and self.said is None and not self.silent and not self._cover.salted
+        near = self.update <= u < self.update + DRAWS_AHEAD and not self.silent
+        taken = u in self.draws or (u == self.update and self.said is not None)
+        return near and not taken and self._draws_own(u)
+
+    # ---- the paper's phases (i) and (iv) ------------------------------------------------------------
+
+    @property
+    def lacks_shadow(self) -> bool:
+        """Whether one-shot noise must still be drawn before the agent moves."""
+        return self._shadowed and self._shadow is None and not self.silent
+
+    def speak(self, heard: bytes) -> Spoke:
+        """Make message `update`, once. `said` keeps its bytes for repetitions."""
+        # Checked here and not only by callers: two messages of one update, with two draws, would reveal more
+        # than the account says.
+        if self.said is not None or self.silent or not self.affords_next:
+            raise StateError("one message is made for each update, and none beyond the cap.")
+        u = self.update
+        # Removed from the store, so that no other message can carry the same noise.
+        draw = self.draws.pop(u) if self._draws_own(u) else 0
+        x = self._agent.report(self._state if self._shadow is None else self._shadow, u, draw)
+        exponent = self._codec.session.exponent(self.number, u)
+        self.said = self._cover.sealed(u, exponent, x, heard)
+        self.digests[u] = digest(self.said)
+        # Counted when the message is made. Whether anyone receives it cannot be known.
+        loss = float(self._losses[u])
+        self._spent += exact(loss)
+        if self.lacks_shadow:
+            self._shadow = self._agent.lattice.lifted(x, exponent)
+        return Spoke(u, self.said, loss)
+
+    def move(self, y: tuple[int, ...], heard: Iterable[bytes], used: Iterable[int]) -> Moved:
+        """Make an update towards y, which must be public; eq:upd and eq:upd_dis."""
+        towards = self._agent.lattice.within(as_array(y), "feedback")
+        move = self._agent.motion.move_whole
+        self._state = move(self._state, towards)
+        if self._shadow is not None:
+            self._shadow = move(self._shadow, towards)
+        pack = self._codec.pack
+        shadow = b"" if self._shadow is None else pack(self._shadow)
+        moved = Moved(self.update, tuple(heard), tuple(used), pack(y), pack(self._state), shadow)
+        # An update without a message leaves its draw unused. It has this update's scale, so it fits no other.
+        self.draws.pop(self.update, None)
+        self.update, self.said, self.feedback = self.update + 1, None, y
+        return moved
+
+    def value(self) -> Any:
+        """Return the private state as the nearest float, or one per component."""
+        return self._agent.lattice.value(self._state)
+
+    def replay(self, record: Record) -> None:
+        """Apply a record from a ledger."""
+        match record:
+            case Spoke():
+                require_order(record.update == self.update and self.said is None)
+                # With the signature checked: bytes of a damaged ledger must not be sent as this message.
+                message = self._codec.open(record.frame)
+                require_order(isinstance(message, Message) and message.sender == self.number)
+                assert isinstance(message, Message)
+                assert isinstance(message.body, Report)
+                self.said, self.digests[record.update] = record.frame, digest(record.frame)
+                # The recorded loss counts, even if this version would compute another one.
+                self._spent += exact(record.loss)
+                if self.lacks_shadow:
+                    exponent = message.body.exponent
+                    self._shadow = self._agent.lattice.lifted(as_array(message.numbers), exponent)
+            case Moved():
+                require_order(record.update == self.update)
+                self._state = as_array(self._codec.unpack(record.state))
+                self._shadow = as_array(self._codec.unpack(record.basis)) if record.basis else None
+                self.update, self.said = self.update + 1, None
+                self.feedback = self._codec.unpack(record.y)
+            case Silenced():
+                self.silent = True
+
+
+def as_draw(draw: Any) -> Whole:
+    """Return noise as the lattice takes it; refuse what is not whole."""
+    whole = as_whole(draw, "noise")
+    return whole if isinstance(whole, int) else as_array(whole)
+
+
+def require_began(codec: Codec, number: int, records: Iterable[Record]) -> tuple[Began, list[Record]]:
+    """Return how an agent began, and its further records."""
+    found = list(records)
+    if not found or not isinstance(first := found[0], Began):
+        raise StateError("an agent's records must start with how it began.")
+    if first.session != codec.session.id or first.agent != number:
+        raise StateError("these records belong to another session or another agent.")
+    return first, found[1:]

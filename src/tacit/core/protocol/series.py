@@ -1,0 +1,182 @@
+"""The part of a session that makes it a series of means.
+
+A series is one session. Everything that its account needs is in here, so it is part of the session's id:
+how many slots, when they begin, what is hidden, the mechanism, its grid and its noise.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Annotated, Final, Literal, cast, final
+
+from msgspec.structs import force_setattr
+
+from tacit.base.errors import ParameterError
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.mechanism.series import (
+    GRID_BITS,
+    Independent,
+    SeriesAgent,
+    SeriesCode,
+    SeriesDecoder,
+    SeriesGrid,
+    SquareRoot,
+    require_slots,
+)
+from tacit.core.protocol.fields import FieldTable, Real, Time, about
+from tacit.core.theory.series import Hides, loss_with
+
+SERIES_KIND: Final = "series"
+"""Stands for the noise law of a session that is a series."""
+_CODES: Final[dict[str, type[SeriesCode]]] = {"square-root": SquareRoot, "independent": Independent}
+_LAST: Final = 253_402_300_799
+_LEAST_INTERVAL, _MOST_INTERVAL = 0.05, 366 * 86_400.0
+
+
+@final
+class Series(FieldTable, frozen=True, dict=True):
+    """What all members of a series agree on, besides who they are."""
+
+    slots: Annotated[int, about("How many means there are (T).")]
+    interval: Annotated[Real, about("Seconds from one slot to the next.")]
+    begins: Annotated[Time, about("When slot 0 begins.")]
+    hides: Annotated[Hides, about('Which change of one agent\'s readings is hidden, like "step:2.0".')]
+    mechanism: Annotated[
+        str, about('"square-root" where a step is hidden, "independent" where a reading or a window is.')
+    ]
+    steps: Annotated[
+        Real, about("The parameter of each keeper's discrete Gaussian draw, in grid steps (τ/h).")
+    ]
+    exponent: Annotated[int, about("The grid step is h = 2^exponent.")]
+    low: Annotated[Real, about("The least reading. Smaller ones count as this.")]
+    high: Annotated[Real, about("The largest reading. Larger ones count as this.")]
+    delta: Annotated[
+        Real, about("The probability with which the loss may be exceeded, for the whole series.")
+    ]
+
+    def __post_init__(self) -> None:
+        if type(self.slots) is not int:
+            raise ParameterError(f"slots must be a whole number, got {self.slots!r}.")
+        require_slots(self.slots)
+        for name in ("interval", "steps", "low", "high", "delta"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise ParameterError(f"{name} of a series must be a finite number, got {value!r}.")
+            force_setattr(self, name, float(value) + 0.0)
+        force_setattr(self, "hides", Hides(self.hides.kind, float(self.hides.size)))
+        if not _LEAST_INTERVAL <= self.interval <= _MOST_INTERVAL:
+            raise ParameterError(
+                f"slots must be from {_LEAST_INTERVAL:g} s to a year apart, got {self.interval:g} s."
+            )
+        if type(self.begins) not in (int, Time) or not 0 <= self.begins <= _LAST:
+            raise ParameterError(f"a series must begin at a whole second since 1970, got {self.begins!r}.")
+        force_setattr(self, "begins", int(self.begins))
+        if not self.low < self.high:
+            raise ParameterError(f"the range must be LOW below HIGH, got {self.low} and {self.high}.")
+        if not 0 < self.delta < 1:
+            raise ParameterError(f"delta must be above 0 and below 1, got {self.delta:g}.")
+        self._check_mechanism()
+
+    def _check_mechanism(self) -> None:
+        wanted = self.hides.runs_with
+        if self.mechanism != wanted:
+            raise ParameterError(
+                f"a series that hides {self.hides} runs with {wanted} noise, got {self.mechanism!r}: other "
+                "mechanisms can be designed and simulated, but not run."
+            )
+        span = self.high - self.low
+        if self.hides.kind == "step" and not 0 < self.hides.size <= span:
+            raise ParameterError(f"a step must be above 0 and at most the range, got {self.hides.size:g}.")
+        if self.hides.kind != "step" and not (self.hides.size >= 1 and self.hides.size.is_integer()):
+            raise ParameterError(f"a window must have 1 or more whole slots, got {self.hides.size:g}.")
+        if type(self.exponent) is not int or not -900 <= self.exponent <= 900:
+            raise ParameterError(f"the grid's exponent must be from -900 to 900, got {self.exponent!r}.")
+        if not (math.isfinite(span) and math.frexp(span)[1] - self.exponent <= 1000):
+            raise ParameterError(
+                f"the range must be at most 2^1000 grid steps, got {self.low} to {self.high} in steps of "
+                f"2^{self.exponent}."
+            )
+        if not 2.0**GRID_BITS <= self.steps <= 2.0**52:
+            raise ParameterError(
+                f"the noise must be from 2^{GRID_BITS} to 2^52 grid steps, got {self.steps:g}: on a coarser "
+                "grid the account would not hold, on a finer one there is no sampler."
+            )
+
+    # ---- what follows ---------------------------------------------------------------------------------
+
+    @property
+    def grid(self) -> SeriesGrid:
+        """The grid that messages are rounded to."""
+        return SeriesGrid(self.exponent, self.low, self.high)
+
+    @property
+    def lattice(self) -> Lattice:
+        """The range and the grid step, as other sessions have them."""
+        return Lattice(self.low, self.high, self.exponent, GRID_BITS)
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation τ of one keeper's draw, in reading units."""
+        return math.ldexp(self.steps, self.exponent)
+
+    @cached_property
+    def loss(self) -> float:
+        """The loss of the whole series for one agent, at `delta`, rounded up.
+
+        It is for the discrete noise on the grid, as it is drawn.
+        """
+        kind = cast(Literal["square-root", "independent"], self.mechanism)
+        return loss_with(kind, self.slots, self.hides, grid=self.grid, steps=self.steps, delta=self.delta)
+
+    @property
+    def adjacency(self) -> float:
+        """How far a hidden change moves one reading: the step, or the whole range."""
+        return self.hides.size if self.hides.kind == "step" else self.high - self.low
+
+    @property
+    def holds(self) -> bool:
+        """Whether a slot without a reading counts as the last one again.
+
+        Otherwise an agent sends nothing in it.
+        """
+        return _CODES[self.mechanism].holds
+
+    def code(self) -> SeriesCode:
+        """Return how readings become messages, and sums of messages become means."""
+        return _CODES[self.mechanism](self.slots)
+
+    def agent(self) -> SeriesAgent:
+        """Return a filter that has read nothing yet."""
+        return SeriesAgent(self.code(), self.grid)
+
+    def decoder(self, keepers: int) -> SeriesDecoder:
+        """Return a decoder that has heard nothing yet, for this many keepers."""
+        return SeriesDecoder(self.code(), self.grid, self.noise * math.sqrt(keepers))
+
+    def largest_sum(self, agents: int) -> int:
+        """Return the largest sum of honest messages, without noise.
+
+        It is in grid steps. |w| is at most the range, and rounding adds at most one step per agent.
+        """
+        return agents * (math.ceil(math.ldexp(self.high - self.low, -self.exponent)) + 1)
+
+    # ---- the clock ------------------------------------------------------------------------------------
+
+    def begin_of(self, slot: int) -> float:
+        """When a slot begins, in seconds since 1970."""
+        return self.begins + slot * self.interval
+
+    @property
+    def ends(self) -> float:
+        """When the last slot is over."""
+        return self.begin_of(self.slots)
+
+    def slot_at(self, wall: float) -> int:
+        """Return the slot at this time; −1 before and `slots` after the series."""
+        if not wall >= self.begins:
+            return -1
+        slot = int(min((wall - self.begins) // self.interval, self.slots))
+        # `begin_of` decides: a quotient of floats can be off by one at the very beginning of a slot.
+        slot += slot < self.slots and wall >= self.begin_of(slot + 1)
+        return slot - (wall < self.begin_of(slot))

@@ -1,0 +1,51 @@
+"""Questions: what is asked of the agents' private records.
+
+Every question is a mean of vectors. `base` says what a question must define: encode, diameter, decode. One
+file per question: `mean`, `sum`, `count`, `histogram`, `quantile`, `variance`, `weighted_mean`, `group_by`,
+`several`, `own`. Session files know some by name.
+"""
+
+from tacit.base.errors import ParameterError
+from tacit.core.question.base import Answer, Encoded, MeanNoise, Part, Question
+from tacit.core.question.count import Count
+from tacit.core.question.group_by import GroupBy
+from tacit.core.question.histogram import Histogram
+from tacit.core.question.mean import Mean
+from tacit.core.question.own import Own
+from tacit.core.question.quantile import Quantile
+from tacit.core.question.several import Several
+from tacit.core.question.sum import Sum
+from tacit.core.question.variance import Variance
+from tacit.core.question.weighted_mean import WeightedMean
+
+__all__ = [
+    "Answer",
+    "Count",
+    "Encoded",
+    "GroupBy",
+    "Histogram",
+    "Mean",
+    "MeanNoise",
+    "Own",
+    "Part",
+    "Quantile",
+    "Question",
+    "Several",
+    "Sum",
+    "Variance",
+    "WeightedMean",
+    "question_named",
+]
+
+_CARRIED: tuple[type[Question], ...] = (Mean, Sum, Count, Histogram, Quantile, Variance, WeightedMean)
+_KINDS = {asked.kind: asked for asked in _CARRIED}
+
+
+def question_named(kind: str) -> type[Question]:
+    """Return the question that session files know by this name.
+
+    Its fields are its parameters.
+    """
+    if kind not in _KINDS:
+        raise ParameterError(f"the question must be one of {', '.join(_KINDS)}, got {kind!r}.")
+    return _KINDS[kind]

@@ -1,0 +1,57 @@
+"""The noise of a mean vector, as the decoders of questions take it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+import numpy as np
+
+from tacit.core.mechanism import Mechanism
+from tacit.core.theory import accuracy
+from tacit.core.theory.laplace_sum import LaplaceSum
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ComponentNoise:
+    """The exact law of the noise of linear functions of a mean vector.
+
+    The components have independent noise of one law, `each`.
+
+    Examples
+    --------
+    >>> from tacit import ClientServer, OneShot
+    >>> noise = ComponentNoise.of(ClientServer(OneShot(0.5, 1.0), agents=1000, keepers=2))
+    >>> round(1000 * noise.radius(0.05), 6)
+    4.113003
+    """
+
+    each: LaplaceSum
+    _found: dict[tuple[float, tuple[tuple[float, int], ...]], float] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, rounds: int | None = None) -> ComponentNoise:
+        """Return the noise of what a mechanism's agents agree on."""
+        return cls(accuracy.deviation(mechanism, rounds))
+
+    @property
+    def variance(self) -> float:
+        """The variance of one component's noise."""
+        return self.each.variance
+
+    def radius(self, failure_probability: float, weights: Sequence[float] = (1.0,)) -> float:
+        """Return r with P(|Σ_j w_j·V_j| > r) ≤ b, rounded up."""
+        sizes, times = np.unique(np.abs(np.asarray(weights, dtype=np.float64)), return_counts=True)
+        parts = tuple((size, many) for size, many in zip(sizes.tolist(), times.tolist(), strict=True) if size)
+        key = (failure_probability, parts)
+        if key not in self._found:  # a decoder asks for the same sums again and again
+            self._found[key] = self._sum_of(parts).quantile(failure_probability).high if parts else 0.0
+        return self._found[key]
+
+    def _sum_of(self, parts: Sequence[tuple[float, int]]) -> LaplaceSum:
+        one = self.each
+        scale = np.concatenate([size * one.scale for size, _ in parts])
+        count = np.concatenate([many * one.count for _, many in parts])
+        return LaplaceSum(scale, np.tile(one.ratio, len(parts)), count, one.rounds)

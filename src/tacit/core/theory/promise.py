@@ -1,0 +1,207 @@
+"""What a mechanism promises: privacy, accuracy and agreement together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.base.arguments import number, positive, whole
+from tacit.base.arrays import ByValue
+from tacit.base.errors import LawError
+from tacit.base.extras import explains_extras
+from tacit.base.report import Shown, Summary, dataframe, some_rounds
+from tacit.base.rounding import shown_up
+from tacit.core.mechanism import Mechanism
+from tacit.core.mechanism.base import require_mechanism
+from tacit.core.theory import accuracy, convergence, privacy
+from tacit.core.theory.advice import keeper_warnings
+from tacit.core.theory.endings import ending, shares
+from tacit.core.theory.laplace_sum import require_probability
+from tacit.core.theory.plan import scope
+from tacit.core.theory.promise_rows import describe, promise_sections, target_notes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, eq=False)
+class Promise(ByValue, Shown):
+    """The guarantees of one mechanism, every number rounded to the safe side.
+
+    Attributes
+    ----------
+    epsilon, loss : float
+        ε per unit of adjacency, and ε·adjacency.
+    radius : float
+        After `horizon` rounds all agents together are within this distance of the target. In an endless run
+        it is the distance of the value that all agree on. With probability at least 1 − failure_probability
+        this holds together with `disagreement`, or with `rounds` in an endless run.
+    average_radius, chebyshev_radius : float
+        The radius of the weighted average of all states, by its exact law and by the paper's bound.
+    disagreement : float
+        Every two agents are within this of each other after `horizon` rounds; 0 for an endless run.
+    rate : float or None
+        Factor by which root-mean-square disagreement shrinks per round; None where the law of the noise
+        has no such factor.
+    rounds : int
+        The given number of rounds, or the rounds until agents agree within `tolerance`.
+    components, radius_all_components
+        How many numbers a value has, and the radius that covers all of them at once. `radius` and the other
+        bounds are for a single one of them.
+    horizon : int or None
+        Number of rounds that ε and the radii are for; None for an endless run.
+    """
+
+    mechanism: Mechanism
+    adjacency: float
+    failure_probability: float
+    tolerance: float
+    spread: float
+    horizon: int | None
+    epsilon: float
+    loss: float
+    radius: float
+    average_radius: float
+    chebyshev_radius: float
+    disagreement: float
+    variance: float
+    rate: float | None
+    rounds: int
+    target: str
+    components: int
+    radius_all_components: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        law = self.mechanism.law
+        return {
+            "mechanism": self.mechanism.kind,
+            "law": law.name,
+            "agents": self.mechanism.n,
+            "keepers": self.mechanism.keepers,
+            "epsilon": self.epsilon,
+            "adjacency": self.adjacency,
+            "loss": self.loss,
+            "failure_probability": self.failure_probability,
+            "radius": self.radius,
+            "components": self.components,
+            "radius_all_components": self.radius_all_components,
+            "average_radius": self.average_radius,
+            "chebyshev_radius": self.chebyshev_radius,
+            "variance": self.variance,
+            "rate": self.rate,
+            "disagreement": self.disagreement,
+            "rounds": self.rounds,
+            "horizon": self.horizon,
+            "tolerance": self.tolerance,
+            "spread": self.spread,
+            "target": self.target,
+            "mixing": None,
+            "noise": None,
+            "decay": None,
+            **{word: _plain(value) for word, value in law.worded().items()},
+        }
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """Return the exact numbers as a pandas table of one row.
+
+        `pandas.concat` puts several together.
+        """
+        return dataframe([self.as_dict()])
+
+    def summary(self, unit: str = "") -> Summary:
+        """Return every number for people, in the unit of the values."""
+        notes = (*target_notes(self), *keeper_warnings(self.mechanism.keepers, self.mechanism.n))
+        return Summary(describe(self.mechanism), promise_sections(self, unit), notes)
+
+    def radius_meaning(self) -> str:
+        """Say whose radius it is, and with which probability it is missed."""
+        missed = f"missed with probability {shown_up(self.failure_probability)}"
+        if self.horizon is None:
+            return f"of the value agreed on: {missed}"
+        return f"of every agent's state after {some_rounds(self.horizon)}: {missed}"
+
+
+@explains_extras
+def analyze(
+    mechanism: Mechanism,
+    *,
+    adjacency: float | None = None,
+    failure_probability: float = 0.05,
+    rounds: int | None = None,
+    tolerance: float | None = None,
+    spread: float | None = None,
+    components: int = 1,
+) -> Promise:
+    """Return what a mechanism promises.
+
+    The promise covers an endless run, or `rounds` rounds.
+
+    Parameters
+    ----------
+    adjacency : float, optional
+        Two values of one agent that differ by at most this must be hard to tell apart; 1 unless given.
+    spread : float, optional
+        Largest minus smallest initial value; the adjacency unless given.
+    tolerance : float, optional
+        How close agents must be to agree; a thousandth of the spread unless given.
+    components : int
+        How many numbers a value has. `radius` is for a single one of them.
+
+    Examples
+    --------
+    >>> from tacit import ClientServer, Fading
+    >>> made = analyze(ClientServer(Fading(0.8, 10, 0.6), agents=500))
+    >>> made.epsilon, made.rounds
+    (0.15, 5)
+    """
+    require_mechanism(mechanism)
+    adjacency = None if adjacency is None else positive("adjacency", adjacency)
+    spread = None if spread is None else number("spread", spread, "be a number of at least 0", least=0.0)
+    adjacency, spread, tolerance = scope(adjacency, spread, tolerance)
+    tolerance = positive("tolerance", tolerance, "agents never agree exactly")
+    failure_probability = require_probability(failure_probability)
+    rounds = None if rounds is None else whole("rounds", rounds, 0)
+    components = whole("components", components, 1)
+    settled = rounds
+    if settled is None:
+        share = shares(mechanism, failure_probability).agreement
+        settled = convergence.rounds_to_agreement(mechanism, tolerance, spread, share)
+    epsilon = privacy.epsilon(mechanism.law, rounds)
+    end = ending(mechanism, failure_probability, rounds, spread)
+    every = end
+    if components != 1:
+        every = ending(mechanism, failure_probability, rounds, spread, components=components)
+    return Promise(
+        mechanism=mechanism,
+        adjacency=adjacency,
+        failure_probability=failure_probability,
+        tolerance=tolerance,
+        spread=spread,
+        horizon=rounds,
+        epsilon=epsilon,
+        loss=privacy.loss(mechanism.law, adjacency, rounds),
+        radius=end.radius,
+        average_radius=accuracy.radius(mechanism, failure_probability, rounds),
+        disagreement=end.disagreement,
+        chebyshev_radius=accuracy.chebyshev_radius(mechanism, failure_probability, rounds),
+        variance=accuracy.variance(mechanism, rounds),
+        rate=_rate(mechanism),
+        rounds=settled,
+        components=components,
+        radius_all_components=every.radius,
+        target="average" if accuracy.reaches_average(mechanism) else "weighted",
+    )
+
+
+def _rate(mechanism: Mechanism) -> float | None:
+    try:
+        return convergence.rate(mechanism)
+    except LawError:  # noise that does not fade by one factor per round
+        return None
+
+
+def _plain(value: float | np.ndarray) -> float | list[float]:
+    return value.tolist() if isinstance(value, np.ndarray) else value

@@ -1,0 +1,122 @@
+"""A promise as rows for people, with notes.
+
+The command line, the studio, `tacit session check` and notebooks all show these.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tacit.base.report import Row, component_rows, each, near, some_rounds, typed, up
+from tacit.core.mechanism import Distributed, Mechanism
+from tacit.core.theory import accuracy
+from tacit.core.theory.advice import trusted
+
+if TYPE_CHECKING:
+    from tacit.core.theory.promise import Promise
+
+_FEW = 10_000_000  # up to this many agents the weights are summarised in a sentence
+
+
+def describe(mechanism: Mechanism) -> str:
+    """Name a mechanism in one line: who, how, and with which parameters."""
+    return f"{describe_size(mechanism)}, {describe_parameters(mechanism)}"
+
+
+def describe_size(mechanism: Mechanism) -> str:
+    """Name the number of agents, and the server or graph."""
+    people = f"{mechanism.n:,} agent{'s' * (mechanism.n != 1)}"
+    if isinstance(mechanism, Distributed):
+        rule = mechanism.topology.name
+        weighed = "" if rule == "closed" else f", {rule} weights"
+        return f"{people} on a graph with {mechanism.graph.n_edges:,} edges{weighed}"
+    if mechanism.keepers:
+        return f"{people} around a server, trusting {trusted(mechanism.keepers)}"
+    return f"{people} around a server"
+
+
+def describe_parameters(mechanism: Mechanism) -> str:
+    """Name the noise and its parameters."""
+    law = mechanism.law
+    values = (f"{word} {each(value, typed)}" for word, value in law.worded().items())
+    return f"{law.name} noise: {', '.join(values)}"
+
+
+def promise_sections(made: Promise, unit: str = "") -> dict[str, list[Row]]:
+    """Return everything that is promised, in the unit of the values."""
+    return {
+        "Privacy": privacy_rows(made, unit),
+        "Accuracy": accuracy_rows(made, unit),
+        "Agreement": agreement_rows(made, unit),
+    }
+
+
+def privacy_rows(made: Promise, unit: str = "") -> list[Row]:
+    """Return ε and the loss, and the change and the rounds that they are for."""
+    run = "an endless run" if made.horizon is None else some_rounds(made.horizon)
+    per = unit or "unit of adjacency"
+    return [
+        Row("epsilon", up(made.epsilon), f"ε per {per}, over {run}"),
+        Row("loss", up(made.loss), f"ε × adjacency {_with_unit(near(made.adjacency), unit)}"),
+    ]
+
+
+def accuracy_rows(made: Promise, unit: str = "") -> list[Row]:
+    """Return the target and how far from it the agents may end.
+
+    The radius is for one component, and for all of them at once.
+    """
+    average = made.target == "average"
+    aim = "the true average of all values" if average else "a weighted average, NOT the true one"
+    wider = made.chebyshev_radius / made.average_radius
+    alone = "the radius of the average of all states"
+    every, components = made.radius_all_components, made.components
+    return [
+        Row("target", made.target, aim),
+        *component_rows("radius", made.radius, every, components, made.radius_meaning(), unit=unit),
+        *([Row("average", up(made.average_radius), alone, unit)] if made.horizon is not None else []),
+        Row(
+            "Chebyshev",
+            up(made.chebyshev_radius),
+            f"the paper's bound on the average's radius, {wider:.2g} times as wide",
+            unit,
+        ),
+        Row(
+            "deviation",
+            up(made.variance**0.5),
+            f"standard deviation of the average; the variance is {up(made.variance)}",
+            unit,
+        ),
+    ]
+
+
+def agreement_rows(made: Promise, unit: str = "") -> list[Row]:
+    """Return how fast the agents agree."""
+    rate: list[Row] = []
+    if made.rate is not None:
+        rate = [Row("rate", f"{made.rate:.6g}", "what is left of the disagreement after a round")]
+    if made.horizon is not None:
+        apart = Row("apart", up(made.disagreement), "largest difference between two agents then", unit)
+        return [*rate, Row("rounds", f"{made.rounds:,}", "as asked"), apart]
+    tolerance, spread = (_with_unit(near(value), unit) for value in (made.tolerance, made.spread))
+    agree = f"until all agree within {tolerance}, from values that spread over {spread}"
+    return [*rate, Row("rounds", f"{made.rounds:,}", agree)]
+
+
+def target_notes(made: Promise) -> list[str]:
+    """Say so if the agents do not agree on the true average."""
+    mechanism = made.mechanism
+    if made.target == "average" or mechanism.n > _FEW:
+        return []
+    share = accuracy.weights(mechanism) * mechanism.n
+    note = (
+        f"The target is a weighted average, not the true one: an agent counts {near(float(share.min()), 3)} "
+        f"to {near(float(share.max()), 3)} times as much as in the true average."
+    )
+    if isinstance(mechanism, Distributed):
+        note += " With one mixing for all, --weights metropolis would change that at no cost in noise."
+    return [note]
+
+
+def _with_unit(number: str, unit: str) -> str:
+    return Row("", number, unit=unit).shown

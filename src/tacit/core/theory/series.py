@@ -1,0 +1,521 @@
+"""Series: a mean in every slot, with one promise about all of them.
+
+A series first says which change of a person's data it hides (`Hides`): one reading, a window of readings, or
+a step of up to δ for good. The best noise depends on it. For a step it is the square-root mechanism: agents
+send a filtered reading w(t) = Σ_s g(t−s)·x(s), noise z is added to w, and what is published is Σ_s
+f(t−s)·(w(s) + z(s)). Here f(k) = binom(2k, k)/4^k is the square root of summation, and g undoes f. Everything
+is proved in docs/proofs/series.md. Losses and deviations are rounded up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, final
+
+import msgspec
+import numpy as np
+
+from tacit.base.errors import ParameterError
+from tacit.base.report import Shown, Summary
+from tacit.core.mechanism.series import (
+    GRID_BITS,
+    MOST_SLOTS,
+    BinaryTree,
+    Independent,
+    SeriesCode,
+    SeriesGrid,
+    SquareRoot,
+    decoding_filter,
+    encoding_filter,
+    energy,
+    require_slots,
+)
+
+__all__ = [
+    "MOST_SLOTS",
+    "Hides",
+    "SeriesDesign",
+    "candidates",
+    "decoding_filter",
+    "delta_of",
+    "design_series",
+    "encoding_filter",
+    "energy",
+    "epsilon_of",
+    "loss_with",
+    "mu_of",
+    "noise_for",
+    "pattern_costs",
+    "written",
+]
+
+_DISCRETE: Final = 12.0
+"""Extra loss of discrete over continuous Gaussian noise, divided by slots/(τ/h)² (docs/proofs/series.md)."""
+_SLACK = 1 + 2.0**-30  # covers float64 rounding of sums over MOST_SLOTS terms
+
+Kind = Literal["square-root", "tree", "pure tree", "independent", "independent laplace"]
+_PURE: Final = ("pure tree", "independent laplace")
+_CODES: Final[dict[Kind, type[SeriesCode]]] = {
+    "square-root": SquareRoot,
+    "tree": BinaryTree,
+    "pure tree": BinaryTree,
+    "independent": Independent,
+    "independent laplace": Independent,
+}
+
+
+# ---- what is hidden ---------------------------------------------------------------------------------
+
+
+@final
+class Hides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which change of one agent's readings a series hides.
+
+    ``reading`` is one reading, whatever it was; ``window:K`` is any K readings in a row; ``step:D`` is a
+    change of up to D from some slot on, for good. Formally, with ``step:D`` two streams of clamped readings
+    are adjacent if their difference has a total variation of at most D, from 0 before the first reading.
+
+    Examples
+    --------
+    >>> Hides.parse("step:2")
+    Hides(kind='step', size=2.0)
+    """
+
+    kind: Literal["reading", "window", "step"]
+    size: float
+
+    @classmethod
+    def parse(cls, text: str) -> Hides:
+        """Read ``reading``, ``window:96`` or ``step:2``."""
+        kind, _, size = text.partition(":")
+        try:
+            if kind == "reading" and not size:
+                return cls("reading", 1.0)
+            if kind == "window" and int(size) >= 1:
+                return cls("window", float(int(size)))
+            if kind == "step" and 0 < float(size) < math.inf:
+                return cls("step", float(size))
+        except ValueError:
+            pass
+        raise ParameterError(
+            f"what a series hides must be reading, window:SLOTS or step:SIZE, like step:2, got {text!r}."
+        )
+
+    def __str__(self) -> str:
+        return self.kind if self.kind == "reading" else f"{self.kind}:{self.size:g}"
+
+    @property
+    def change(self) -> float:
+        """How far a hidden change can move a reading."""
+        return self.size if self.kind == "step" else math.inf
+
+    @property
+    def runs_with(self) -> Literal["square-root", "independent"]:
+        """The mechanism of a series that hides this and is run.
+
+        Others can be designed and simulated.
+        """
+        return "square-root" if self.kind == "step" else "independent"
+
+    def covers(self, other: Hides) -> bool:
+        """Whether this hides everything that `other` hides.
+
+        The loss is then no larger. A step covers smaller steps; a window covers shorter windows and a single
+        reading.
+        """
+        if "step" in (self.kind, other.kind):
+            return self.kind == other.kind and self.size >= other.size
+        return self.size >= other.size
+
+
+def written(hides: Hides) -> str:
+    """Return the text that `Hides.parse` reads back exactly.
+
+    It is step:0.1, and not a rounded number.
+    """
+    if hides.kind == "reading":
+        return "reading"
+    return f"window:{hides.size:.0f}" if hides.kind == "window" else f"step:{hides.size!r}"
+
+
+# ---- Gaussian differential privacy ----------------------------------------------------------------------
+
+
+def delta_of(mu: float, epsilon: float) -> float:
+    """Return δ(ε) of μ-Gaussian differential privacy.
+
+    It is Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2).
+    """
+    first, second = _log_phi(-epsilon / mu + mu / 2), epsilon + _log_phi(-epsilon / mu - mu / 2)
+    return -math.exp(first) * math.expm1(min(second - first, 0.0))
+
+
+def _log_phi(x: float) -> float:
+    """Return log Φ(x) of the normal distribution function.
+
+    Far out it is computed by its asymptotic series, to 1e-13.
+    """
+    if x > -30:
+        return math.log(math.erfc(-x / math.sqrt(2)) / 2)
+    y = 1 / (x * x)
+    tail = -y * (1 - y * (3 - y * (15 - y * (105 - 945 * y))))
+    return -x * x / 2 - math.log(-x * math.sqrt(2 * math.pi)) + math.log1p(tail)
+
+
+def mu_of(epsilon: float, delta: float) -> float:
+    """Return the largest μ whose (ε, δ) is within the given one, rounded down.
+
+    Examples
+    --------
+    >>> round(mu_of(1.0, 1e-6), 10)
+    0.2367043807
+    """
+    if not (epsilon > 0 and 0 < delta < 1):
+        raise ParameterError(
+            f"the loss must be positive and its failure probability in (0, 1), got {epsilon} and {delta}."
+        )
+    high = 1.0
+    while delta_of(high, epsilon) < delta:
+        high *= 2
+    low, _ = _bisected(lambda mu: delta_of(mu, epsilon) > delta, 1e-12, high)
+    return low * (1 - 1e-12)
+
+
+def epsilon_of(mu: float, delta: float) -> float:
+    """Return the least ε of μ-Gaussian differential privacy.
+
+    It is for this δ, rounded up.
+    """
+    if delta_of(mu, 0.0) <= delta:
+        return 0.0
+    high = 1.0
+    while delta_of(mu, high) > delta:
+        high *= 2
+    _, found = _bisected(lambda epsilon: delta_of(mu, epsilon) <= delta, 0.0, high)
+    return found * (1 + 1e-12)
+
+
+def _bisected(beyond: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
+    """Return the two neighbouring floats where a condition changes.
+
+    It is false at the first and true at the second.
+    """
+    while low < (middle := low + (high - low) / 2) < high:
+        low, high = (low, middle) if beyond(middle) else (middle, high)
+    return low, high
+
+
+# ---- mechanisms -----------------------------------------------------------------------------------------
+
+
+class DrawnNoise(NamedTuple):
+    """The noise that one mechanism needs, and its part of a mean.
+
+    `draw` is the standard deviation of one draw (τ), `times` the factor from it to that of a published sum.
+    `sensitivity` is how far one agent's change can move the messages: in the L2 norm for Gaussian noise, in
+    the L1 norm for Laplace noise.
+    """
+
+    draw: float
+    times: float
+    sensitivity: float
+
+
+def _levels(slots: int) -> tuple[int, int]:
+    """Return the levels of a binary tree, and the most nodes in use.
+
+    The tree is over this many slots, and a prefix of them uses that many nodes at most.
+    """
+    levels = slots.bit_length()
+    ones = max(slots.bit_count(), levels - 1)  # 2^(levels−1) − 1 is below slots and all ones
+    return levels, ones
+
+
+class _Reach(NamedTuple):
+    """How far one agent's change moves the messages.
+
+    Also how many messages it moves, and the weight of a draw in a published sum.
+    """
+
+    moved: float
+    messages: int
+    times: float
+
+
+def _reach(kind: Kind, slots: int, hides: Hides, span: float) -> _Reach:
+    if kind == "square-root":
+        _require(hides, "step", kind)
+        whole = energy(slots) * _SLACK
+        return _Reach(hides.size * math.sqrt(whole), slots, math.sqrt(whole))
+    if kind in ("tree", "pure tree"):
+        _require(hides, "step", kind)
+        levels, ones = _levels(slots)
+        norm = levels if kind == "pure tree" else math.sqrt(levels)
+        return _Reach(hides.size * norm, 2 * slots, math.sqrt(ones))
+    count, size = _moved(slots, hides, span)
+    return _Reach(size * (count if kind in _PURE else math.sqrt(count)), count, 1.0)
+
+
+def noise_for(
+    kind: Kind, slots: int, hides: Hides, *, span: float, epsilon: float, delta: float
+) -> DrawnNoise:
+    """Return the least noise with which a mechanism keeps (ε, δ).
+
+    It is for the whole series, on its grid.
+    """
+    moved, messages, times = _reach(kind, slots, hides, span)
+    if kind in _PURE:
+        left = epsilon - messages * 2.0 ** -_bits(kind)  # rounding takes the rest
+        scale = moved * (1 + 1e-11) / left if left > 0 else math.inf
+        return DrawnNoise(math.sqrt(2) * scale, times, moved)
+    mu = mu_of(epsilon - _discreteness(messages, 2.0 ** (GRID_BITS + 1)), delta)
+    mu -= math.sqrt(messages) * 2.0**-GRID_BITS
+    return DrawnNoise(moved / mu if mu > 0 else math.inf, times, moved)
+
+
+def loss_with(kind: Kind, slots: int, hides: Hides, *, grid: SeriesGrid, steps: float, delta: float) -> float:
+    """Return the loss of a whole series on its grid, rounded up.
+
+    It is for the noise that is really drawn.
+
+    Parameters
+    ----------
+    grid : SeriesGrid
+        Gives the range of readings and the rounding error of a message.
+    steps : float
+        The parameter of each draw in grid steps: τ/h for Gaussian noise, the scale for Laplace noise.
+    delta : float
+        The failure probability; pure mechanisms need none.
+    """
+    moved, messages, _ = _reach(kind, slots, hides, grid.high - grid.low)
+    noise = steps * grid.step
+    if kind in _PURE:
+        return (moved + messages * grid.moved) / noise * (1 + 1e-12)
+    mu = (moved + math.sqrt(messages) * grid.moved) / noise
+    return (epsilon_of(mu, delta) + _discreteness(messages, steps)) * (1 + 1e-12)
+
+
+def _bits(kind: Kind) -> int:
+    """How many bits finer than the noise the grid is.
+
+    With Laplace noise the loss by rounding grows with the number of messages T, with Gaussian noise with √T.
+    """
+    return GRID_BITS + 8 if kind in _PURE else GRID_BITS
+
+
+def _discreteness(messages: int, steps: float) -> float:
+    """Return the extra loss of discrete over continuous noise.
+
+    The noise is Gaussian with this many grid steps.
+    """
+    return _DISCRETE * messages / steps**2
+
+
+def _moved(slots: int, hides: Hides, span: float) -> tuple[int, float]:
+    """How many means one agent's change reaches, and by how much each."""
+    if hides.kind == "step":
+        return slots, hides.size
+    return (1 if hides.kind == "reading" else min(int(hides.size), slots)), span
+
+
+def _require(hides: Hides, kind: str, mechanism: str) -> None:
+    if hides.kind != kind:
+        raise ParameterError(f"{mechanism} noise hides a {kind}, got {hides}: ask for step:SIZE.")
+
+
+# ---- design ---------------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class SeriesDesign(Shown):
+    """The best noise for a series, and what it promises.
+
+    Attributes
+    ----------
+    mechanism : str
+        Which noise: square-root, tree, pure tree, independent or independent laplace.
+    noise_deviation : float
+        Standard deviation of one draw (τ).
+    deviation : float
+        Standard deviation of each published mean, the worst one, rounded up.
+    loss, delta : float
+        For the whole series: the change that is hidden is (loss, delta)-private. `delta` is 0 where pure.
+    """
+
+    slots: int
+    hides: Hides
+    agents: int
+    low: float
+    high: float
+    keepers: int
+    mechanism: Kind
+    noise_deviation: float
+    deviation: float
+    loss: float
+    delta: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        costs = self.costs()
+        losses = {name: self.loss_of(times) for name, times in costs.items()}
+        return {**vars(self), "hides": str(self.hides), "costs": costs, "losses": losses}
+
+    def summary(self, unit: str = "", slots_per_day: int = 96) -> Summary:
+        """Return the design for people, in the unit of the values."""
+        from tacit.core.theory.series_rows import series_summary
+
+        return series_summary(self, unit, slots_per_day)
+
+    def costs(self, slots_per_day: int = 96) -> dict[str, float]:
+        """Return how far other changes of the same size move the messages.
+
+        The unit is a step's distance Δ₂.
+        """
+        return pattern_costs(self.slots, slots_per_day) if self.mechanism == "square-root" else {}
+
+    def loss_of(self, times: float) -> float:
+        """Return the loss of another change.
+
+        It moves the messages `times` as far as the hidden one.
+        """
+        if self.pure:
+            return self.loss * times
+        return epsilon_of(mu_of(self.loss, self.delta) * (1 + 1e-9) * times, self.delta)
+
+    @property
+    def pure(self) -> bool:
+        """Whether the promise is pure: Laplace noise, and no failure probability."""
+        return self.mechanism in _PURE
+
+    @property
+    def code(self) -> SeriesCode:
+        """How readings become messages, and sums of messages become means."""
+        return _CODES[self.mechanism](self.slots)
+
+    @property
+    def grid(self) -> SeriesGrid:
+        """The grid that messages are rounded to."""
+        noise = self.noise_deviation / (math.sqrt(2) if self.pure else 1.0)
+        return SeriesGrid.fitting(noise, self.low, self.high, _bits(self.mechanism))
+
+    @property
+    def steps(self) -> float:
+        """The parameter of a draw in grid steps.
+
+        It is a standard deviation, or a Laplace scale where pure.
+        """
+        return self.noise_deviation / (math.sqrt(2) if self.pure else 1.0) / self.grid.step
+
+
+def candidates(
+    slots: int, hides: Hides, *, agents: int, span: float, keepers: int, epsilon: float, delta: float
+) -> dict[Kind, float]:
+    """Return every mechanism that hides this, with its deviation.
+
+    The deviation is that of the worst mean.
+    """
+    kinds: tuple[Kind, ...] = ("independent", "independent laplace")
+    if hides.kind == "step":
+        kinds = ("square-root", "tree", "pure tree", "independent")
+    draws = keepers or agents  # without keepers every agent adds noise of its own
+    found: dict[Kind, float] = {}
+    for kind in kinds:
+        noise = noise_for(kind, slots, hides, span=span, epsilon=epsilon, delta=delta)
+        found[kind] = noise.draw * noise.times * math.sqrt(draws) / agents * _SLACK
+    return found
+
+
+def design_series(
+    slots: int,
+    hides: Hides | str,
+    *,
+    agents: int,
+    low: float,
+    high: float,
+    keepers: int = 0,
+    loss: float = 1.0,
+    delta: float = 1e-6,
+    mechanism: Kind | None = None,
+) -> SeriesDesign:
+    """Return the mechanism with the least error for a series.
+
+    The loss and delta are for the whole series.
+
+    Parameters
+    ----------
+    slots : int
+        How many means (T).
+    hides : Hides or str
+        ``reading``, ``window:SLOTS`` or ``step:SIZE``.
+    keepers : int
+        How many keepers add noise; 0 if every agent adds its own.
+    loss, delta : float
+        For the whole series, whatever it publishes.
+    mechanism : str, optional
+        Use this mechanism, even if another one has a smaller error; for comparisons.
+
+    Examples
+    --------
+    >>> made = design_series(35040, "step:2", agents=1000, low=0, high=10, keepers=1)
+    >>> made.mechanism, round(made.deviation, 4)
+    ('square-root', 0.0372)
+    """
+    what = Hides.parse(hides) if isinstance(hides, str) else hides
+    _check(slots, agents, low, high, keepers)
+    span = high - low
+    if what.kind == "step" and what.size > span:
+        raise ParameterError(
+            f"a step must be at most the range, {span:g}, got {what.size:g}: clamped readings move no more."
+        )
+    found = candidates(slots, what, agents=agents, span=span, keepers=keepers, epsilon=loss, delta=delta)
+    if mechanism is not None and mechanism not in found:
+        raise ParameterError(f"{mechanism} noise does not hide {what}: take one of {', '.join(found)}.")
+    best: Kind = min(found, key=lambda name: found[name])
+    kind: Kind = best if mechanism is None else mechanism
+    if mechanism is None and found[kind] > span / 2:
+        from tacit.core.theory.series_alternatives import AskedSeries
+
+        AskedSeries(slots, what, agents, span, keepers, loss, delta).refuse()
+    noise = noise_for(kind, slots, what, span=span, epsilon=loss, delta=delta)
+    delta = 0.0 if kind in _PURE else delta
+    return SeriesDesign(slots, what, agents, low, high, keepers, kind, noise.draw, found[kind], loss, delta)
+
+
+def _check(slots: int, agents: int, low: float, high: float, keepers: int) -> None:
+    require_slots(slots)
+    if agents < 1 or keepers < 0:
+        raise ParameterError(
+            f"there must be at least 1 agent and 0 or more keepers, got {agents} and {keepers}."
+        )
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ParameterError(f"the range must be two numbers LOW:HIGH with LOW below HIGH, got {low}:{high}.")
+
+
+def pattern_costs(slots: int, slots_per_day: int = 96) -> dict[str, float]:
+    """Return how far changes move the messages, compared with a step.
+
+    The changes have one height, and the messages are those of the square-root mechanism. A change d(t) of the
+    readings moves w by g ∗ d. A pulse of k slots moves it by f(t) − f(t−k), so every pattern of pulses is a
+    sum of shifted copies of f.
+    """
+    f, hour = decoding_filter(slots), max(1, slots_per_day // 24)
+    step = math.sqrt(float(f @ f))
+
+    def of(pulses: list[tuple[int, int]]) -> float:
+        moved = np.zeros(slots)
+        for first, last in pulses:
+            moved[first:] += f[: slots - first]
+            if last < slots:
+                moved[last:] -= f[: slots - last]
+        return math.sqrt(float(moved @ moved)) / step * _SLACK
+
+    rows = {"step": 1.0, "one reading": of([(0, 1)])}
+    for name, width in (("one hour", hour), ("one day", slots_per_day), ("half of the series", slots // 2)):
+        if 1 < width < slots:
+            rows[name] = of([(0, width)])
+    if slots >= 2 * slots_per_day:
+        rows["the same hour every day"] = of([(d, d + hour) for d in range(0, slots, slots_per_day)])
+    return rows

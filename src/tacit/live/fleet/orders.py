@@ -1,0 +1,201 @@
+"""Orders of an operator: what to promise, and which members take part."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Any, final
+
+import msgspec
+
+from tacit.core.protocol.roster import Member
+from tacit.core.protocol.schema import Deadlines, chosen
+from tacit.core.protocol.session import LAST_EXPIRY, Session
+
+_LEAD = 2.0
+"""Seconds before the first slot of a series that begins at once: members exchange their keys within them."""
+USUAL = Deadlines(round=10.0, start=5.0, repeat=0.5)
+"""The deadlines of a hub's sessions: its agents are connected already."""
+_LEAST_LIFE = 600.0
+"""Least lifetime of a hub's session in seconds, so that members that were away can come back."""
+
+
+@final
+class SeriesOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an order for a series has besides.
+
+    Attributes
+    ----------
+    slots, interval : int, float
+        How many means there are, and the seconds from one slot to the next.
+    hides, delta : str, float
+        Which change of an agent's readings is hidden, and the failure probability of the whole series.
+    begins : int, optional
+        When slot 0 begins, in seconds since 1970.
+    at_once : bool
+        Begin as soon as the members are there. Without this and `begins`: at the second next whole interval.
+    """
+
+    slots: int
+    interval: float
+    hides: str
+    delta: float = 1e-6
+    begins: int | None = None
+    at_once: bool = False
+
+    def beginning(self, now: float) -> int:
+        """Return when slot 0 of a series begins that is made now."""
+        from tacit.live.sessions.series import usual_begin
+
+        if self.begins is not None:
+            return self.begins
+        return math.ceil(now + _LEAD) if self.at_once else usual_begin(self.interval, now)
+
+
+@final
+class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What every session of a task has in common.
+
+    Attributes
+    ----------
+    question : dict
+        Fields of `tacit.Plan`: what is promised. For a series `loss`, `low` and `high`.
+    agents : str
+        A pattern: connected agents with a matching name take part.
+    keepers : tuple of str
+        The members that hold masks and add the noise.
+    least : int
+        Least number of agents that a session begins with.
+    wait : float
+        How many seconds a session that runs once waits for agents and keepers.
+    settings : dict
+        What options chose: fields of a session by the names of their options, such as round_deadline. See
+        `tacit.core.protocol.schema.settings`.
+    series : SeriesOrder, optional
+        Makes it an order for a series.
+    anyway : bool
+        Run it even if the mean would say nothing: see `tacit.core.theory.advice.require_useful`.
+    """
+
+    question: dict[str, Any]
+    agents: str = "*"
+    keepers: tuple[str, ...] = ()
+    least: int = 2
+    wait: float = 60.0
+    settings: dict[str, Any] = {}
+    series: SeriesOrder | None = None
+    anyway: bool = False
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of its sessions that do not follow from the question."""
+        return chosen(self.settings, deadlines=USUAL)
+
+    def wants(self, name: str) -> bool:
+        """Whether an agent of this name is asked to take part."""
+        return name not in self.keepers and fnmatchcase(name, self.agents)
+
+
+def designed(
+    order: SessionOrder, members: Sequence[Member], keepers: Sequence[Member], hub: bytes
+) -> Session:
+    """Return the best session for an order; slow, so call it on a worker."""
+    from tacit.core.theory.plan import Plan
+    from tacit.core.theory.series import Hides
+    from tacit.live.identity.roster import Roster
+    from tacit.live.sessions.design import draft
+    from tacit.live.sessions.series import draft_series
+
+    roster, kept = Roster((*members, *keepers), hub), [keeper.name for keeper in keepers]
+    if order.series is None:
+        question = Plan(**order.question)
+        # For other numbers of agents, too: the hub looks at the radius of each session.
+        return draft("design", roster, question, keepers=kept, anyway=True, **order.fields)
+    asked = order.series
+    return draft_series(
+        "design",
+        roster,
+        slots=asked.slots,
+        hides=Hides.parse(asked.hides),
+        interval=asked.interval,
+        delta=asked.delta,
+        keepers=kept,
+        anyway=order.anyway,
+        **order.fields,
+        **order.question,
+    )
+
+
+def depends_on_size(order: SessionOrder) -> bool:
+    """Whether a design is for one number of agents only.
+
+    It is if the order asks for a radius. A series is refused if it has too few agents.
+    """
+    return order.series is not None or order.question.get("radius") is not None
+
+
+def instance(
+    order: SessionOrder,
+    design: Session,
+    name: str,
+    members: Sequence[Member],
+    keepers: Sequence[Member],
+    *,
+    now: float,
+) -> Session:
+    """Return a session of this design for these members, that begins now."""
+    series = design.series
+    if series is None or order.series is None:
+        longest = design.deadlines.start + design.rounds * design.deadlines.round
+        ends = now + max(_LEAST_LIFE, 2 * longest)
+    else:
+        series = msgspec.structs.replace(series, begins=order.series.beginning(now))
+        ends = series.ends + max(_LEAST_LIFE, 2 * series.interval)
+    return replace(
+        design,
+        series=series,
+        name=name,
+        roster=tuple(members),
+        keepers=tuple(keepers),
+        quorum=None,
+        start=None,
+        mask_bytes=None,
+        expires=min(math.ceil(ends), LAST_EXPIRY),
+    )
+
+
+def can_begin(session: Session, unwilling: Container[str]) -> bool:
+    """Whether enough agents and all keepers are left without the unwilling."""
+    left = sum(member.name not in unwilling for member in session.roster)
+    return left >= session.least_start and not any(keeper.name in unwilling for keeper in session.keepers)
+
+
+def require_useful_order(order: SessionOrder, agents: int) -> None:
+    """Refuse an order whose means would say nothing with so many agents."""
+    from tacit.core.theory.advice import require_useful
+    from tacit.core.theory.answers import answer
+    from tacit.core.theory.plan import Plan
+    from tacit.core.theory.series import Hides, design_series
+
+    asked, kept = order.question, len(order.keepers)
+    if order.series is None:
+        made = answer(Plan(**asked | {"agents": agents, "keepers": kept}))
+        require_useful(made.promise.radius, asked["high"] - asked["low"])
+    else:
+        of = order.series
+        kind = Hides.parse(of.hides).runs_with
+        found = design_series(
+            of.slots, of.hides, agents=agents, keepers=kept, delta=of.delta, mechanism=kind, **asked
+        )
+        what = f"in each of {of.slots:,} means a standard deviation"
+        require_useful(found.deviation, asked["high"] - asked["low"], what=what)
+
+
+def radius_for(session: Session, count: int, failure_probability: float = 0.05) -> float:
+    """Return the radius if `count` agents take part in every round; slow."""
+    smaller = session
+    if count < session.n:
+        smaller = replace(session, roster=session.roster[:count], quorum=None, start=None, mask_bytes=None)
+    return float(smaller.promise(failure_probability).theory.radius)

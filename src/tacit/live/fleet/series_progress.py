@@ -1,0 +1,129 @@
+"""What a hub keeps of a series under way: members, means, lost slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, final
+
+from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.notices import MeanPublished
+from tacit.core.protocol.records import Closed, Record
+from tacit.core.protocol.standing import Loss, Standing
+from tacit.core.theory.advice import absences
+from tacit.core.theory.series import written
+from tacit.live.runtime.transcript import own_frame
+from tacit.live.sessions.series import explain_series
+
+if TYPE_CHECKING:
+    from tacit.core.protocol.session import Session
+    from tacit.live.fleet.store import HubStore
+
+
+@final
+class SeriesProgress:
+    """Writes the mean of each slot into the hub's store, from saved records.
+
+    Records that were saved before a restart come first. So a mean that a killed hub had not written is
+    written then. All of it is public.
+    """
+
+    def __init__(self, session: Session, store: HubStore) -> None:
+        assert session.series is not None
+        self._session, self._store, self._series = session, store, session.series
+        self._codec, self._decoder = Codec(session), session.series.decoder(len(session.keepers))
+        self._members = 0
+        self._written = store.slots_written(session.id)
+        self._answers: dict[str, str] = {}
+        last = store.last_mean(session.id)
+        nothing: dict[str, Any] = {
+            "slot": None,
+            "mean": None,
+            "used": 0,
+            "deviation": None,
+            "incomplete_before": 0,
+        }
+        self._last = nothing if last is None else nothing | dict(last)
+        self._lost = 0
+        self._deviation = explain_series(session).deviation
+        self.changed = False
+        """Whether there are answers that are not in the store yet; the hub writes them."""
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Write the means of slots that are over."""
+        for record in records:
+            if isinstance(record, Closed):
+                self._end_slot(record)
+
+    def _end_slot(self, record: Closed) -> None:
+        slot, used = record.round, record.used
+        (total,) = own_frame(self._codec, record.frame).numbers
+        self._members |= sum(1 << who for who in used)
+        self._decoder.add(total, len(used), self._members.bit_count())
+        self._lost += not used
+        if slot < self._written and slot != self._last["slot"]:
+            return  # to add a sum is cheap, to compute its mean again is not
+        found = MeanPublished.of(self._decoder)
+        mean = None if found.mean is None else self._session.clamp(found.mean)
+        if mean is not None:
+            how = {"deviation": found.deviation, "incomplete_before": found.incomplete_before}
+            self._last = {"slot": slot, "mean": mean, "used": len(used), **how}
+        if slot < self._written:
+            return
+        row = (slot, mean, len(used), self._members.bit_count())
+        self._store.publish_mean(self._session.id, row, self.facts())
+        self._written = slot + 1
+
+    def show(self, now: Standing) -> None:
+        """Show what the records say, also of slots before a restart."""
+        last, session = self._last, self._session
+        now.round, now.lost, now.incomplete = (
+            self._decoder.slot,
+            self._lost,
+            self._decoder.incomplete(session.n),
+        )
+        now.loss = Loss(planned=self._series.loss)
+        if last["mean"] is not None:
+            now.used, now.feedback, now.deviation = last["used"], [last["mean"]], last["deviation"]
+            now.absences = absences(last["used"], session.n, last["incomplete_before"]) or None
+
+    def answered(self, name: str, why: str) -> None:
+        """Note that a member takes part, or why not in one word."""
+        self._answers[name] = why
+        self.changed = True
+
+    def taken(self) -> dict[str, Any]:
+        """Return the facts, to be written now."""
+        self.changed = False
+        return self.facts()
+
+    def facts(self) -> dict[str, Any]:
+        """Return what is promised and what came of it so far, ready for JSON."""
+        session, series = self._session, self._series
+        # `take` calls this on the thread that saves, and the event loop may add an answer meanwhile. A copy
+        # is made in one step. Iterating over the original could raise an error, which would end the series.
+        answers = self._answers.copy()
+        return {
+            "mean": self._last["mean"],
+            "slot": self._last["slot"],
+            "used": [self._last["used"]],
+            "deviation": self._last["deviation"],
+            "incomplete": self._decoder.incomplete(session.n),
+            "incomplete_before": self._last["incomplete_before"],
+            "over": self._decoder.slot,
+            "lost": self._lost,
+            "agents": session.n,
+            "keepers": len(session.keepers),
+            "members": self._members.bit_count(),
+            "joined": sorted(name for name, why in answers.items() if not why),
+            "refused": {name: why for name, why in sorted(answers.items()) if why},
+            "series": {
+                "slots": series.slots,
+                "interval": series.interval,
+                "begins": series.begins,
+                "ends": series.ends,
+                "hides": written(series.hides),
+                "loss": series.loss,
+                "delta": series.delta,
+                "deviation": self._deviation,
+            },
+        }

@@ -1,0 +1,421 @@
+"""The hub's durable data: invitations, members, tasks and sessions.
+
+It is one SQLite file in the hub's directory. The running hub and the operator's commands both open it: a
+command writes a row, and the hub sees it at once. So access is controlled only by the directory's mode, and
+commands need no other interface. The file contains nothing private, and only hashes of invitation secrets.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from threading import RLock
+from typing import Any, NamedTuple, final
+
+from tacit.base.errors import DiskFull, FileError, InputError
+from tacit.base.files import PRIVATE, require_private
+
+STORE = "hub.sqlite"
+_VERSION = 1
+_APPLICATION = 0x7AC17002
+_TABLES = f"""
+PRAGMA application_id = {_APPLICATION};
+PRAGMA user_version = {_VERSION};
+PRAGMA journal_mode = WAL;
+CREATE TABLE setting (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+CREATE TABLE invitation (
+    number TEXT PRIMARY KEY,
+    digest BLOB NOT NULL CHECK (length(digest) = 32),
+    pattern TEXT NOT NULL,
+    expires INTEGER NOT NULL,
+    days REAL NOT NULL,
+    used REAL, name TEXT, key TEXT,
+    CHECK ((used IS NULL) = (name IS NULL) AND (used IS NULL) = (key IS NULL))
+) STRICT;
+-- Used once, for ever: whatever a program does wrong, a second use is not written.
+CREATE TRIGGER once BEFORE UPDATE ON invitation WHEN OLD.used IS NOT NULL
+    BEGIN SELECT RAISE(ABORT, 'used before'); END;
+CREATE TABLE member (
+    name TEXT PRIMARY KEY, key TEXT NOT NULL, role TEXT NOT NULL, seen REAL NOT NULL, refused TEXT
+) STRICT;
+CREATE TABLE task (
+    name TEXT PRIMARY KEY,
+    asked TEXT NOT NULL,
+    every REAL,
+    times INTEGER,
+    started INTEGER NOT NULL DEFAULT 0,
+    next REAL NOT NULL,
+    state TEXT NOT NULL DEFAULT 'due' CHECK (state IN ('due', 'done', 'stopped', 'failed')),
+    note TEXT
+) STRICT;
+CREATE TABLE session (
+    id BLOB PRIMARY KEY CHECK (length(id) = 32),
+    name TEXT NOT NULL UNIQUE,
+    task TEXT NOT NULL,
+    data BLOB NOT NULL,
+    made REAL NOT NULL,
+    expires INTEGER NOT NULL,
+    state TEXT NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'finished', 'stopped', 'failed')),
+    ended REAL,
+    result TEXT
+) STRICT;
+CREATE INDEX session_state ON session (state);
+CREATE INDEX session_task ON session (task);
+"""
+_ADDED = {"connected": "INTEGER NOT NULL DEFAULT 0", "version": "TEXT", "expires": "REAL"}
+"""Columns of `member` that stores of earlier hubs get when they are opened."""
+_MEANS = """
+CREATE TABLE IF NOT EXISTS mean (
+    session BLOB NOT NULL,
+    slot INTEGER NOT NULL,
+    mean REAL,
+    used INTEGER NOT NULL,
+    members INTEGER NOT NULL,
+    PRIMARY KEY (session, slot)
+) STRICT, WITHOUT ROWID;
+"""
+"""The means of series; stores of hubs from before there were series get it when they are opened."""
+
+
+class SeenMember(NamedTuple):
+    """A member as it connected; `expires` is the end of its certificate."""
+
+    key: str
+    role: str
+    seen: float
+    expires: float | None = None
+    version: str = ""
+
+
+@final
+class HubStore:
+    """An open store; any thread may call.
+
+    Parameters
+    ----------
+    home : Path
+        The hub's directory.
+    create : bool
+        Make a new store; one that is there is refused.
+    """
+
+    def __init__(self, home: Path, *, create: bool = False) -> None:
+        # The event loop and worker threads share one connection. The lock may be taken twice by the same
+        # thread: a transaction calls methods that take it, too.
+        self.path, self._lock = home / STORE, RLock()
+        if create:
+            _make(self.path)
+        if not self.path.exists():
+            raise FileError(f"{home} is not a hub's directory: make one with `tacit hub new`.")
+        require_private(self.path, self.path.stat())
+        self._database = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
+        self._database.row_factory = sqlite3.Row
+        for setting in ("synchronous = FULL", "fullfsync = ON", "trusted_schema = OFF"):
+            self._database.execute(f"PRAGMA {setting}")
+        if self._database.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
+            raise FileError(f"{self.path} is not a hub's store of tacit.")
+        if (version := self._database.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
+            raise FileError(f"{self.path} has version {version}, and this tacit knows {_VERSION}.")
+        self._do(_MEANS)
+        known = {row["name"] for row in self._all("PRAGMA table_info(member)")}
+        for column in _ADDED.keys() - known:
+            self._do(f"ALTER TABLE member ADD COLUMN {column} {_ADDED[column]}")
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._database.close()
+
+    def _all(self, question: str, *given: Any) -> list[sqlite3.Row]:
+        with self._lock, _explained(self.path):
+            return self._database.execute(question, given).fetchall()
+
+    def _one(self, question: str, *given: Any) -> sqlite3.Row | None:
+        return next(iter(self._all(question, *given)), None)
+
+    def _do(self, command: str, *given: Any) -> int:
+        """Carry out one statement durably; return how many rows it changed.
+
+        Alone, a statement is a transaction of its own, and is on the disk when this returns. Within a
+        transaction (`publish_mean`) it becomes durable with it.
+        """
+        with self._lock, _explained(self.path):
+            return self._database.execute(command, given).rowcount
+
+    # ---- settings ------------------------------------------------------------------------------------
+
+    def setting(self, name: str, default: str = "") -> str:
+        """Return a setting of the hub."""
+        found = self._one("SELECT value FROM setting WHERE name = ?", name)
+        return default if found is None else str(found["value"])
+
+    def set_setting(self, name: str, value: str) -> None:
+        """Change a setting of the hub."""
+        self._do(
+            "INSERT INTO setting VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", name, value
+        )
+
+    # ---- invitations ---------------------------------------------------------------------------------
+
+    def invite(self, number: str, digest: bytes, pattern: str, expires: int, days: float) -> None:
+        """Keep an invitation."""
+        self._do(
+            "INSERT INTO invitation (number, digest, pattern, expires, days) VALUES (?, ?, ?, ?, ?)",
+            number, digest, pattern, expires, days,
+        )  # fmt: skip
+
+    def invitation(self, number: str) -> sqlite3.Row | None:
+        """Return an invitation by its number."""
+        return self._one("SELECT * FROM invitation WHERE number = ?", number)
+
+    def use_invitation(self, number: str, name: str, key: str, now: float) -> bool:
+        """Record durably that an invitation was used; False if it was before.
+
+        The condition is part of the statement. A check before it would let two clients pass that come at the
+        same moment.
+        """
+        return 1 == self._do(
+            "UPDATE invitation SET used = ?, name = ?, key = ? WHERE number = ? AND used IS NULL",
+            now, name, key, number,
+        )  # fmt: skip
+
+    def withdraw(self, pattern: str | None = None) -> int:
+        """Remove unused invitations, all or those for one name; return how many."""
+        if pattern is None:
+            return self._do("DELETE FROM invitation WHERE used IS NULL")
+        return self._do("DELETE FROM invitation WHERE used IS NULL AND pattern = ?", pattern)
+
+    def open_invitations(self, now: float) -> int:
+        """Return how many invitations can still be used."""
+        found = self._one("SELECT count(*) AS n FROM invitation WHERE used IS NULL AND expires > ?", now)
+        return 0 if found is None else int(found["n"])
+
+    # ---- members -------------------------------------------------------------------------------------
+
+    def note(
+        self,
+        seen: Mapping[str, SeenMember],
+        refused: Mapping[str, str | None],
+        progress: Mapping[bytes, dict[str, Any]],
+        left: Collection[str] = (),
+    ) -> None:
+        """Record what members did since the last call, in one transaction.
+
+        `seen` are those that connected, and `left` those that are gone; `refused` has why members did not
+        take part last time, None if they did; `progress` is for `set_progress`. Members cause all of it, so
+        it must not be one write for each.
+        """
+        with self._lock, _explained(self.path), self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.executemany(
+                "INSERT INTO member (name, key, role, seen, expires, version, connected) "
+                "VALUES (?, ?, ?, ?, ?, ?, 1) ON CONFLICT DO UPDATE SET key = excluded.key, "
+                "role = excluded.role, seen = excluded.seen, expires = excluded.expires, "
+                "version = excluded.version, connected = 1",
+                [(name, *one) for name, one in seen.items()],
+            )
+            self._database.executemany(
+                "UPDATE member SET refused = ? WHERE name = ?", [(why, name) for name, why in refused.items()]
+            )
+            self._database.executemany(
+                "UPDATE member SET connected = 0 WHERE name = ?", [(name,) for name in left]
+            )
+            for identity, facts in progress.items():
+                self.set_progress(identity, facts)
+
+    def nobody_connected(self) -> None:
+        """Record that no member is connected: the hub begins."""
+        self._do("UPDATE member SET connected = 0 WHERE connected != 0")
+
+    def count_members(self) -> int:
+        """Return how many members have ever connected."""
+        found = self._one("SELECT count(*) AS n FROM member")
+        return 0 if found is None else int(found["n"])
+
+    def members(self) -> list[sqlite3.Row]:
+        """Return all members that have ever connected."""
+        return self._all("SELECT * FROM member ORDER BY name")
+
+    # ---- what to run ---------------------------------------------------------------------------------
+
+    def add_task(self, name: str, asked: dict[str, Any], every: float | None, times: int | None) -> None:
+        """Ask the hub to run a session, once or every `every` seconds."""
+        try:
+            self._do(
+                "INSERT INTO task (name, asked, every, times, next) VALUES (?, ?, ?, ?, ?)",
+                name, json.dumps(asked), every, times, time.time(),
+            )  # fmt: skip
+        except sqlite3.IntegrityError:
+            raise InputError(
+                f"this hub has run something called {name} before: choose another --name."
+            ) from None
+
+    def due_tasks(self) -> list[sqlite3.Row]:
+        """Return what is still to be run, whether its time has come or not."""
+        return self._all("SELECT * FROM task WHERE state = 'due' ORDER BY next")
+
+    def task(self, name: str) -> sqlite3.Row | None:
+        """Return a task by its name."""
+        return self._one("SELECT * FROM task WHERE name = ?", name)
+
+    def tasks(self) -> list[sqlite3.Row]:
+        """Return all tasks."""
+        return self._all("SELECT * FROM task ORDER BY rowid")
+
+    def set_task(self, name: str, **fields: Any) -> None:
+        """Change columns of a task that is still due.
+
+        The state is part of the condition: what the hub writes must not undo a command that has just stopped
+        the task.
+        """
+        columns = ", ".join(f"{column} = ?" for column in fields)
+        self._do(f"UPDATE task SET {columns} WHERE name = ? AND state = 'due'", *fields.values(), name)
+
+    # ---- sessions ------------------------------------------------------------------------------------
+
+    def start_session(
+        self, task: str, identity: bytes, name: str, data: bytes, expires: int, *, next_run: float, last: bool
+    ) -> None:
+        """Record a session and its start by a task, both or neither.
+
+        If a crash left only the session, its task would begin the same number again. If it left only the
+        task's count, the session would be missing. A task that was stopped meanwhile, by a command in another
+        process, stays stopped.
+        """
+        with self._lock, _explained(self.path), self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.execute(
+                "INSERT INTO session (id, name, task, data, made, expires) VALUES (?, ?, ?, ?, ?, ?)",
+                (identity, name, task, data, time.time(), expires),
+            )
+            self._database.execute(
+                "UPDATE task SET started = started + 1, next = ?, note = NULL, "
+                "state = CASE WHEN ? AND state = 'due' THEN 'done' ELSE state END WHERE name = ?",
+                (next_run, last, task),
+            )
+
+    def set_progress(self, identity: bytes, facts: dict[str, Any]) -> None:
+        """Record how a session under way stands."""
+        self._do(
+            "UPDATE session SET result = ? WHERE id = ? AND state = 'running'", json.dumps(facts), identity
+        )
+
+    def publish_mean(
+        self, identity: bytes, row: tuple[int, float | None, int, int], facts: dict[str, Any]
+    ) -> None:
+        """Record a slot, and how its series stands, both or neither.
+
+        `row` is the slot, its mean, and how many messages and members it is of.
+        """
+        with self._lock, _explained(self.path), self._database:
+            self._database.execute("BEGIN IMMEDIATE")
+            self._database.execute("INSERT INTO mean VALUES (?, ?, ?, ?, ?)", (identity, *row))
+            self.set_progress(identity, facts)
+
+    def slots_written(self, identity: bytes) -> int:
+        """Return how many slots of a series are recorded."""
+        found = self._one("SELECT count(*) AS n FROM mean WHERE session = ?", identity)
+        return 0 if found is None else int(found["n"])
+
+    def last_mean(self, identity: bytes) -> sqlite3.Row | None:
+        """Return slot, mean and messages of a series' last slot with a mean."""
+        asked = "SELECT slot, mean, used FROM mean WHERE session = ? AND mean IS NOT NULL"
+        return self._one(f"{asked} ORDER BY slot DESC LIMIT 1", identity)
+
+    def means(self, identity: bytes) -> list[sqlite3.Row]:
+        """Return what is recorded of all slots of a series, the first slot first."""
+        asked = "SELECT slot, mean, used, members FROM mean WHERE session = ? ORDER BY slot"
+        return self._all(asked, identity)
+
+    def end_session(self, identity: bytes, state: str, result: dict[str, Any]) -> None:
+        """Record the result of a session."""
+        self._do(
+            "UPDATE session SET state = ?, ended = ?, result = ? WHERE id = ? AND state = 'running'",
+            state, time.time(), json.dumps(result), identity,
+        )  # fmt: skip
+
+    def session(self, identity: bytes) -> sqlite3.Row | None:
+        """Return a session by its id."""
+        return self._one("SELECT * FROM session WHERE id = ?", identity)
+
+    def running_sessions(self) -> list[sqlite3.Row]:
+        """Return the sessions that are not over."""
+        return self._all("SELECT * FROM session WHERE state = 'running' ORDER BY made")
+
+    def sessions(self, task: str | None = None, most: int = 1_000_000) -> list[sqlite3.Row]:
+        """Return sessions of one task, or the last of all, the oldest first."""
+        if task is not None:
+            return self._all("SELECT * FROM session WHERE task = ? ORDER BY made", task)
+        return self._all("SELECT * FROM session ORDER BY made DESC LIMIT ?", most)[::-1]
+
+    def find_sessions(self, word: str) -> list[sqlite3.Row]:
+        """Return running sessions by name, task, or the beginning of their id."""
+        rows = self.running_sessions()
+        return [row for row in rows if word in (row["name"], row["task"]) or row["id"].hex().startswith(word)]
+
+    def outcomes(self) -> dict[str, int]:
+        """Return how many sessions there are in each state."""
+        return {
+            row["state"]: row["n"]
+            for row in self._all("SELECT state, count(*) AS n FROM session GROUP BY state")
+        }
+
+    def forget(self, now: float, seconds: float, most: int) -> None:
+        """Drop what is no longer needed of sessions that are over and expired.
+
+        Results are kept for some seconds, and of at most `most` sessions. The session itself (`data`) is
+        dropped at its expiry: until then a member that was away may ask how it ended.
+        """
+        over = "state != 'running' AND expires <"
+        self._do(f"UPDATE session SET data = x'' WHERE {over} ? AND data != x''", now)
+        self._do(f"DELETE FROM session WHERE {over} ?", now - seconds)
+        oldest = "SELECT made FROM session ORDER BY made DESC LIMIT 1 OFFSET ?"
+        self._do(f"DELETE FROM session WHERE {over} ? AND made <= ({oldest})", now, most)
+        self._do("DELETE FROM mean WHERE session NOT IN (SELECT id FROM session)")
+
+
+def _make(path: Path) -> None:
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE))
+    except FileExistsError:
+        raise FileError(f"{path} exists already: this is a hub's directory. Choose another.") from None
+    database = sqlite3.connect(path, isolation_level=None)
+    try:
+        database.executescript(_TABLES)
+    finally:
+        database.close()
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn errors of the disk into one sentence.
+
+    An `IntegrityError` passes: only the caller knows which rule it broke.
+    """
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", type(error).__name__)
+        kind = DiskFull if name.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")) else FileError
+        raise kind(f"{path} cannot be used ({name}): check the disk.") from None
+
+
+def as_facts(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
+    """Return rows ready for JSON: ids as text, results parsed."""
+    found = []
+    for row in rows:
+        facts = {key: row[key] for key in row.keys() if key not in ("data", "digest")}  # noqa: SIM118
+        for key in ("result", "asked"):
+            if isinstance(facts.get(key), str):
+                facts[key] = json.loads(facts[key])
+        found.append(
+            {key: value.hex() if isinstance(value, bytes) else value for key, value in facts.items()}
+        )
+    return found

@@ -1,0 +1,1 @@
+"""Members of a session: what drives their machines."""
