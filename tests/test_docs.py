@@ -139,7 +139,6 @@ REPEATED = {
     "docs/explanation/audit.md",
     "docs/how-to/embed.md",
     "docs/how-to/extend.md",
-    "docs/how-to/keys-and-sessions.md",
     "docs/how-to/read-results.md",
     "docs/how-to/run-a-fleet.md",
     "docs/how-to/run-a-series.md",

@@ -3,8 +3,6 @@
 import math
 import re
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -17,7 +15,6 @@ from tacit.live.ledger.ledger import Ledger
 from tacit.live.sessions.file import read_session, read_with_addresses
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "how-to" / "keys-and-sessions.md"
 ASKED = ("--roster", "certificates", "--loss", 1, "--low", 0, "--high", 50, "--mixing", 0.8, "--anyway")
 
 
@@ -223,27 +220,6 @@ def test_help_has_examples(run):
         text = run("session", *words, "--help").output
         assert "Example" in text
         assert "tacit session " in text
-
-
-@pytest.mark.long  # tests/test_docs.py runs the page itself
-def test_the_page_can_be_followed(tmp_path):
-    """Every command of docs/how-to/keys-and-sessions.md, in its order, in an empty directory."""
-    blocks = re.findall(r"^```sh\n(.*?)^```$", PAGE.read_text(), re.M | re.S)
-    assert len(blocks) >= 5
-    script = "set -eu\n" + "\n".join(blocks)
-    here = tmp_path / "page"
-    here.mkdir()
-    tacit = Path(sys.executable).parent
-    done = subprocess.run(
-        ["sh", "-c", script],
-        cwd=here,
-        env={"PATH": f"{tacit}:/usr/bin:/bin", "COLUMNS": "110"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert read_session(here / "session.toml").n == 3
 
 
 def test_a_session_expires_when_its_maker_says_and_check_shows_it(answer, run):
