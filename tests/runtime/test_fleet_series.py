@@ -17,8 +17,6 @@ from tacit.cli import hub_series
 from tacit.cli.running import UNFINISHED
 from tacit.core.protocol.records import Closed, Ended, Keyed, Sampled, Spoke
 from tacit.core.protocol.session import Session
-from tacit.live.runtime import coordinator as coordinator_module
-from tacit.live.runtime import keeper as keeper_module
 from tacit.live.fleet import hub as hub_module
 from tacit.live.fleet.fleet_status import AgentPages, HubPages
 from tacit.live.fleet.hub_directory import LEDGER
@@ -27,6 +25,8 @@ from tacit.live.fleet.orders import SeriesOrder, SessionOrder
 from tacit.live.fleet.series_progress import SeriesProgress
 from tacit.live.fleet.store import HubStore
 from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime import coordinator as coordinator_module
+from tacit.live.runtime import keeper as keeper_module
 from tacit.live.runtime.noise import noise_of_series
 from tacit.live.verification.verdict import verify
 

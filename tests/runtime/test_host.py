@@ -13,10 +13,10 @@ from tacit.core.protocol.codec import Codec
 from tacit.core.protocol.effects import Heard, Send, Step
 from tacit.core.protocol.records import Opened
 from tacit.core.protocol.tables import AgentPhase
-from tacit.live.runtime import host as hosts
 from tacit.live.ledger import store
 from tacit.live.ledger.flush import can_flush_file_system
 from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime import host as hosts
 from tacit.live.runtime.host import Host
 from tacit.live.runtime.node import Node
 
