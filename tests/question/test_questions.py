@@ -27,6 +27,8 @@ from tacit.core.question import (
     Sum,
     Variance,
     WeightedMean,
+    parse_question,
+    short_form,
 )
 from tacit.core.question.base import share_of
 from tacit.core.question.histogram import OTHER, projected
@@ -417,6 +419,8 @@ def test_a_record_of_the_wrong_shape_is_refused_without_showing_it(question, rec
         lambda: GroupBy(["a"], "count"),
         lambda: Several([]),
         lambda: Several(["mean"]),
+        lambda: Several([Several([Count()])]),
+        lambda: Mean(0, 1, 0),
         lambda: Several([Count()], [0]),
         lambda: Several([Count()], [1, 1]),
         lambda: Own(lambda x: [x], [0], 0),
@@ -428,3 +432,59 @@ def test_a_record_of_the_wrong_shape_is_refused_without_showing_it(question, rec
 def test_a_question_without_sense_is_refused(make):
     with pytest.raises(ParameterError):
         make()
+
+
+# ---- in one word ------------------------------------------------------------------------------------
+
+WORDS = {
+    "mean:0:10": Mean(0, 10),
+    "mean:0:10:3": Mean(0, 10, 3),
+    "sum:-1.5:1e+20": Sum(-1.5, 1e20),
+    "count": Count(),
+    "histogram:0,1,2,5,10": Histogram([0, 1, 2, 5, 10]),
+    "histogram:-inf,0.1,inf": Histogram([-math.inf, 0.1, math.inf]),
+    "histogram:red,light green": Histogram(["red", "light green"]),
+    "quantile:0,1,2": Quantile([0, 1, 2]),
+    "quantile:0,1,2:0.25,0.75": Quantile([0, 1, 2], [0.25, 0.75]),
+    "variance:0:10": Variance(0, 10),
+    "variance:0:10:2": Variance(0, 10, 2),
+    "weighted-mean:0:10": WeightedMean(0, 10),
+    "weighted-mean:0:10:3": WeightedMean(0, 10, 3),
+    "group-by:north,1:mean:0:10": GroupBy(["north", "1"], Mean(0, 10)),
+    "count+mean:0:1e+20": Several([Count(), Mean(0, 1e20)]),
+    "2*count+1*group-by:a,b:count": Several([Count(), GroupBy(["a", "b"], Count())], [2, 1]),
+}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_question_is_one_word(word):
+    assert parse_question(word) == WORDS[word]
+    assert short_form(WORDS[word]) == word
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        ("", "must be written like mean:0:10, "),
+        ("cuont", "got 'cuont'"),
+        ("count:1", "got 'count:1'"),
+        ("mean", "got 'mean'"),
+        ("mean:0", "got 'mean:0'"),
+        ("mean:0:ten", "high of mean must be a number, got 'ten'"),
+        ("mean:0:10:1.5", "numbers of mean must be a whole number, got '1.5'"),
+        ("histogram:0,1,red", "edges of histogram must be numbers, got 'red'"),
+        ("histogram:0,2,1", "must be two or more numbers that increase"),
+        ("histogram:0,nan,1", "must be two or more numbers that increase"),
+        ("histogram:red,red", "labels of a histogram must differ"),
+        ("quantile:0,1:1", r"a quantile must be in \(0, 1\)"),
+        ("quantile:red,green", "edges of quantile must be numbers"),
+        ("weighted-mean:0:1:0", "the largest weight must be a positive number"),
+        ("group-by:a,b", "got 'group-by:a,b'"),
+        ("group-by:a,b:variance:0:1", "groups must ask for a count"),
+        ("count+", r"got 'count\+'"),
+        ("several:count", "got 'several:count'"),
+    ],
+)
+def test_a_word_that_is_no_question_is_refused_in_one_sentence(word, told):
+    with pytest.raises(ParameterError, match=told):
+        parse_question(word)

@@ -44,6 +44,8 @@ class Mean(Question):
             raise ParameterError(
                 f"the range must be finite with low < high, got {self.low} to {self.high}.", "high"
             )
+        if self.numbers < 1:
+            raise ParameterError(f"a record must have one number or more, got {self.numbers!r}.")
 
     @property
     def components(self) -> int:

@@ -44,8 +44,9 @@ class Several(Question):
     def __init__(self, questions: Sequence[Question], weights: Sequence[float] | None = None) -> None:
         given = tuple(questions)
         wanted = (1.0,) * len(given) if weights is None else tuple(weights)
-        if not given or not all(isinstance(each, Question) for each in given):
-            raise ParameterError("several questions must be one or more questions.")
+        nested = any(isinstance(each, Several) for each in given)
+        if not given or nested or not all(isinstance(each, Question) for each in given):
+            raise ParameterError("several questions must be one or more questions, side by side.")
         if len(wanted) != len(given) or not all(0 < weight < math.inf for weight in wanted):
             raise ParameterError(f"there must be one positive weight for each question, got {list(wanted)}.")
         object.__setattr__(self, "questions", given)
