@@ -5,8 +5,8 @@ In the paper and with Metropolis weights ω_iW_ij = ω_jW_ji (reversible weights
 Laplacian L of these conductances (eq:P), and P is self-adjoint in the norm weighted by γ. So each round
 shrinks disagreement by max(|1 − μ_2|, |1 − μ_N|), where the μ are eigenvalues of D^½ L D^½. With other
 weights, as on directed graphs, the factor per round is at most the second largest singular value of P in
-that norm (docs/proofs/weights.md). A rate is never too small. Its distance to 1 (the gap) is accurate even
-if it is 10⁻⁹.
+that norm (docs/proofs/convergence.md). A rate is never too small. Its distance to 1 (the gap) is accurate
+even if it is 10⁻⁹.
 """
 
 from __future__ import annotations
