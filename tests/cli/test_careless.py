@@ -94,7 +94,6 @@ def test_help_has_an_example_and_json_is_there_for_programs(name):
         "keys install {} --keys folder",
         "keys revoke alice --authority {} --out new",
         "keys renew {}",
-        "keys rotate {}",
         "keys show {}",
         "session new --roster {} --loss 1 --low 0 --high 1 --out new",
         "session check {}",

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tacit.base.errors import FileError, InputError
 from tacit.live.identity.certificates import CertificateSubject, Request
@@ -71,7 +70,7 @@ def test_a_name_has_one_key(ready, run, tmp_path):
         run("keys", "new", name, "--out", "second", "--force")
         result = run("keys", "sign", "second/request.pem", "--out", "second.crt", code=2)
         assert f"alice has another signing key, {Identity.load('alice').key}" in said(result)
-        assert "tacit keys rotate" in said(result)
+        assert "tacit keys revoke alice" in said(result)
         assert not Path("second.crt").exists()
     run("keys", "renew", "alice")  # the same key once more is no second key
     run("keys", "sign", "alice/request.pem", "--out", "again.crt")
@@ -252,25 +251,22 @@ def test_a_list_says_what_was_written_into_it(ready, run):
     assert abs((found.made - datetime.now(UTC)).total_seconds()) < 600
 
 
-# ---- rotated ------------------------------------------------------------------------------------------
+# ---- replaced -----------------------------------------------------------------------------------------
 
 
-def test_a_signing_key_is_replaced_and_the_account_stays(ready, run, answer):
+def test_a_signing_key_is_replaced_by_revoking_it_and_the_account_stays(ready, run, answer):
     old = Identity.load("alice")
     account = Path("alice/sessions")
     account.mkdir(mode=0o700)
     (account / ("5f" * 32)).write_text("bound\n")
-    run("keys", "rotate", "alice")
-    assert Identity.load("alice").public_key == old.public_key  # it serves until the new one is installed
-    assert "a new signing key that waits" in said(run("keys", "renew", "alice", code=2))
-    result = run("keys", "sign", "alice/request.pem", "--out", "new.crt")
-    assert "The old key of alice is revoked" in said(result)
+    run("keys", "revoke", "alice")
+    run("keys", "new", "alice", "--force")
+    run("keys", "sign", "alice/request.pem", "--out", "new.crt")
     run("keys", "install", "new.crt", "--keys", "alice")
     new = Identity.load("alice")
     assert new.public_key != old.public_key
     assert new.name == "alice"
     assert (account / ("5f" * 32)).read_text() == "bound\n"
-    assert not Path("alice/next-signing.key").exists()
     run("keys", "install", "authority/revoked.crl", "--keys", "bob")
     bob = Identity.load("bob")
     assert bob.revoked(old.certificate)
@@ -278,11 +274,11 @@ def test_a_signing_key_is_replaced_and_the_account_stays(ready, run, answer):
     assert answer("keys", "show", "authority")["revoked"] == ["alice"]
 
 
-@pytest.mark.parametrize("after", ["authority.crt", "signing.key", "tls.pem"])
-def test_installing_a_new_signing_key_can_be_repeated_after_a_crash(ready, run, monkeypatch, after):
+@pytest.mark.parametrize("after", ["authority.crt", "tls.pem"])
+def test_installing_a_certificate_can_be_repeated_after_a_crash(ready, run, monkeypatch, after):
     import tacit.live.identity.identity as module
 
-    run("keys", "rotate", "alice")
+    run("keys", "renew", "alice")
     run("keys", "sign", "alice/request.pem", "--out", "new.crt")
     write = module.write_whole
 
@@ -296,36 +292,3 @@ def test_installing_a_new_signing_key_can_be_repeated_after_a_crash(ready, run, 
     monkeypatch.setattr(module, "write_whole", write)
     run("keys", "install", "new.crt", "--keys", "alice")
     assert Identity.load("alice").certificate.pem() in Path("new.crt").read_bytes()
-    assert not Path("alice/next-signing.key").exists()
-
-
-def test_only_the_old_key_can_agree_to_be_replaced(ready, run):
-    run("keys", "rotate", "alice")
-    text = Path("alice/request.pem").read_text()
-    run("keys", "new", "mallory")
-    run("keys", "sign", "mallory/request.pem")
-    run("keys", "install", "mallory.crt", "--keys", "mallory")
-    run("keys", "rotate", "mallory")
-    begin = "-----BEGIN TACIT ROTATION-----"
-    other = Path("mallory/request.pem").read_text()
-    Path("false.pem").write_text(text.partition(begin)[0] + begin + other.partition(begin)[2])
-    result = run("keys", "sign", "false.pem", "--out", "x.crt", code=2)
-    assert "does not prove that the old key agrees to be replaced" in said(result)
-    Path("false.pem").write_text(text.partition(begin)[0])  # and without agreement it is a second key
-    assert "has another signing key" in said(run("keys", "sign", "false.pem", "--out", "x.crt", code=2))
-
-
-def test_help_has_examples(run):
-    for verb in ("revoke", "rotate"):
-        assert f"tacit keys {verb}" in run("keys", verb, "--help").output
-
-
-def test_the_agreement_of_a_key_that_is_not_the_name_s_is_worth_nothing(ready, run):
-    """Mallory asks for the name alice, and a key of Mallory's own agrees to be replaced."""
-    run("keys", "new", "alice", "--out", "mallory")
-    old = read_signing_key(Path("mallory/signing.key").read_bytes(), "key")
-    new = Ed25519PrivateKey.generate()
-    asked = CertificateSubject("alice", new.public_key().public_bytes_raw(), ())
-    Path("false.pem").write_bytes(Request.make(asked, tls_key(), new, old=old))
-    assert Request.parse(Path("false.pem").read_bytes(), "r").replaces == old.public_key().public_bytes_raw()
-    assert "alice has another signing key" in said(run("keys", "sign", "false.pem", "--out", "x.crt", code=2))

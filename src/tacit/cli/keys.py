@@ -16,7 +16,6 @@ Examples:
   tacit keys install alice.crt --keys alice         back on the agent's machine
   tacit keys show alice
   tacit keys revoke alice --authority authority     then give revoked.crl to everyone
-  tacit keys rotate alice                           a new signing key; then sign and install
 """
 
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
@@ -25,7 +24,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.group("keys", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Make, sign, renew, rotate, revoke and show keys and certificates.
+    """Make, sign, renew, revoke and show keys and certificates.
 
     Each agent makes its own keys. Only two files travel: its request to the authority, and the
     certificate back. Both are public. Directories of keys have mode 700, private files 600.
@@ -121,16 +120,15 @@ def sign(
     """Sign an agent's request, or all requests in a directory.
 
     The certificate is for the agent to install. First make sure, over another channel, that the name and
-    the key belong together. A name has one signing key: a request for another key is refused, unless the
-    old key has signed it too (`tacit keys rotate`) or was revoked. In a directory, all requests are signed
-    or none.
+    the key belong together. A name has one signing key: a request for another key is refused until the
+    old one is revoked. In a directory, all requests are signed or none.
     """
     from tacit.base.errors import InputError
     from tacit.base.files import PUBLIC, read_public, write_whole
     from tacit.live.identity.certificates import Request
     from tacit.live.identity.identity import bundle, load_authority
     from tacit.live.identity.key_report import KeyReport
-    from tacit.live.identity.register import REVOKED, opened
+    from tacit.live.identity.register import opened
 
     if request.is_dir():
         if key is not None:
@@ -146,16 +144,12 @@ def sign(
     path = Path(f"{asked.subject.name}.crt") if out is None else out
     output.require_writable(path, force)
     with opened(home, signer) as register:
-        before = register.revoked
         made = register.sign(asked, days, listen=listen)
         # Before the certificate is written: after a crash, the name must still be bound to this key.
         register.save()
         write_whole(path, bundle(made, signer), mode=PUBLIC, force=force)
-        rotated = register.revoked is not before
-    notes = [f"Give {path} to {made.name}: it is public. Collect these files for the session's roster."]
-    if rotated:
-        notes.append(f"The old key of {made.name} is revoked: give {home / REVOKED} to everyone.")
-    output.print_result(KeyReport.of_certificate(path, made, *notes), as_json)
+    note = f"Give {path} to {made.name}: it is public. Collect these files for the session's roster."
+    output.print_result(KeyReport.of_certificate(path, made, note), as_json)
 
 
 def _sign_all(
@@ -167,7 +161,7 @@ def _sign_all(
     from tacit.live.identity.certificates import Request
     from tacit.live.identity.identity import bundle, load_authority
     from tacit.live.identity.key_report import SignedRequests
-    from tacit.live.identity.register import REVOKED, opened
+    from tacit.live.identity.register import opened
 
     files = [file for file in sorted(folder.glob("*.pem")) if file.is_file()]
     if not files:
@@ -180,16 +174,13 @@ def _sign_all(
         output.require_writable(out, force=False)
     signer = load_authority(home)
     with opened(home, signer) as register:
-        before = register.revoked
         made = [register.sign(one, days, listen=listen) for one in asked]
         out.mkdir(exist_ok=True)
         register.save()  # before any certificate leaves
         for signed in made:
             write_whole(out / f"{signed.name}.crt", bundle(signed, signer), mode=PUBLIC, force=force)
-        rotated = register.revoked is not before
-    notes = [f"Give each agent its file in {out}: they are public."]
-    notes += [f"Some old keys are revoked: give {home / REVOKED} to everyone."] if rotated else []
-    output.print_result(SignedRequests(out, made, tuple(notes)), as_json)
+    note = f"Give each agent its file in {out}: they are public."
+    output.print_result(SignedRequests(out, made, (note,)), as_json)
 
 
 @command.command(epilog="\b\nExample:\n  tacit keys install alice.crt --keys alice\n")
@@ -267,25 +258,6 @@ def revoke(*, agent: str, home: Path, out: Path, as_json: bool) -> None:
     write_whole(out, found.pem(), mode=PUBLIC, force=True)
     note = f"Give {out} to everyone: it is public."
     output.print_result(KeyReport.of_list(out, found, note), as_json)
-
-
-@command.command(epilog="\b\nExample:\n  tacit keys rotate alice     then sign and install as for new keys\n")
-@click.argument("directory", type=DIRECTORY)
-@options.json_option
-def rotate(*, directory: Path, as_json: bool) -> None:
-    """Replace an agent's signing key; the old key signs the request too.
-
-    It makes a new signing key, a new TLS key and a request that both signing keys have signed. The old
-    keys are used until the new certificate is installed. Finish or give up running sessions before that:
-    they need the old key. The ledgers of this directory stay valid. If the old key is lost or stolen,
-    let the authority revoke it instead.
-    """
-    from tacit.live.identity.identity import rotate_agent
-    from tacit.live.identity.key_report import KeyReport
-
-    request = rotate_agent(directory)
-    note = f"Send {request} to the authority, then `tacit keys install` the certificate it gives back."
-    output.print_result(KeyReport.of_request(directory, request, note), as_json)
 
 
 RENEWALS = """\b

@@ -48,10 +48,6 @@ _HOST = re.compile(
 _URI = re.compile(r"tacit:agent:([A-Za-z0-9._-]{1,64}):([A-Za-z0-9_-]{43})")
 _PROOF = re.compile(rb"-----BEGIN TACIT PROOF-----\s+([A-Za-z0-9+/=\s]{1,200})-----END TACIT PROOF-----")
 _PROOF_OF = b"tacit certificate request 1\0"
-_ROTATION = re.compile(
-    rb"-----BEGIN TACIT ROTATION-----\s+([A-Za-z0-9+/=\s]{1,300})-----END TACIT ROTATION-----"
-)
-_ROTATION_OF = b"tacit key rotation 1\0"
 _LONGEST = 36_500
 
 
@@ -221,21 +217,10 @@ class Request:
 
     subject: CertificateSubject
     tls_key: EllipticCurvePublicKey = field(repr=False)
-    replaces: bytes | None = None
-    """The signing key that this one replaces; the old key signed the replacement."""
 
     @staticmethod
-    def make(
-        subject: CertificateSubject,
-        tls: EllipticCurvePrivateKey,
-        signing: Ed25519PrivateKey,
-        *,
-        old: Ed25519PrivateKey | None = None,
-    ) -> bytes:
-        """Return a request as a file's content: public, and signed with both keys.
-
-        With `old`, that key also signs that the new key replaces it.
-        """
+    def make(subject: CertificateSubject, tls: EllipticCurvePrivateKey, signing: Ed25519PrivateKey) -> bytes:
+        """Return a request as a file's content: public, and signed with both keys."""
         request = (
             x509.CertificateSigningRequestBuilder()
             .subject_name(subject.x509_name())
@@ -243,11 +228,8 @@ class Request:
             .sign(tls, hashes.SHA256())
         )
         proof = signer(signing)(_PROOF_OF + request.public_bytes(Encoding.DER))
-        data = request.public_bytes(Encoding.PEM) + _armoured(b"PROOF", proof)
-        if old is not None:
-            before = old.public_key().public_bytes_raw()
-            data += _armoured(b"ROTATION", before + signer(old)(_rotation(subject, before)))
-        return data
+        head, tail = b"-----BEGIN TACIT PROOF-----\n", b"-----END TACIT PROOF-----\n"
+        return request.public_bytes(Encoding.PEM) + head + base64.encodebytes(proof) + tail
 
     @classmethod
     def parse(cls, data: bytes, what: str) -> Request:
@@ -262,37 +244,7 @@ class Request:
         # signing key of another agent certified under a name of their own.
         if not sound or not _proved(subject, request, data):
             refuse(what, "does not prove that its sender holds the keys in it")
-        return cls(subject, key, _replaced(subject, data, what))
-
-
-def _armoured(name: bytes, data: bytes) -> bytes:
-    head, tail = b"-----BEGIN TACIT " + name + b"-----\n", b"-----END TACIT " + name + b"-----\n"
-    return head + base64.encodebytes(data) + tail
-
-
-def _rotation(subject: CertificateSubject, old: bytes) -> bytes:
-    """Return the bytes with which an old key approves the new one.
-
-    The name ends at the first zero byte, which names cannot contain. So different inputs are different bytes.
-    """
-    return _ROTATION_OF + subject.name.encode("ascii") + b"\0" + old + subject.public_key
-
-
-def _replaced(subject: CertificateSubject, data: bytes, what: str) -> bytes | None:
-    """Return the key that a request replaces, if that key signed it."""
-    if b"BEGIN TACIT ROTATION" not in data:
-        return None
-    found = _ROTATION.search(data)
-    try:
-        signed = b"" if found is None else base64.b64decode(b"".join(found[1].split()), validate=True)
-        old, signature = signed[:32], signed[32:]
-    except ValueError:
-        old = signature = b""
-    # The authority revokes the old key because of this. Without the old key's signature anyone could take
-    # over a name with a request.
-    if not is_signed(old, _rotation(subject, old), signature):
-        refuse(what, "does not prove that the old key agrees to be replaced")
-    return old
+        return cls(subject, key)
 
 
 def _proved(subject: CertificateSubject, request: x509.CertificateSigningRequest, data: bytes) -> bool:

@@ -9,7 +9,6 @@ An agent's directory (mode 700) holds
     next.key       a TLS key without a certificate yet  (600)
     request.pem    the request for the authority to sign; public
     authority.crt  the trusted authority; public
-    next-signing.key  a signing key that will replace the old one  (600)
     revoked.crl    the newest known list of revoked certificates; public
     ledgers/       the position of each ledger when this key last sent from it (`key_guard`)
     sessions/      the ledger that this key uses in each session
@@ -54,7 +53,6 @@ from tacit.live.identity.register import REVOKED, SIGNED, opened
 from tacit.live.identity.revocation import Revocations, read_revocations, require_newer
 
 SIGNING, TLS, NEXT, REQUEST, TRUSTED = "signing.key", "tls.pem", "next.key", "request.pem", "authority.crt"
-NEXT_SIGNING = "next-signing.key"
 AUTHORITY_KEY = "authority.key"
 
 
@@ -223,7 +221,7 @@ def new_agent(
     request = Request.make(CertificateSubject(name, _public(signing), tuple(hosts)), tls, signing)
     folder = private_directory(Path(directory))
     _require_free(folder, (SIGNING, TLS, NEXT, REQUEST, TRUSTED), force)
-    for stale in (TLS, TRUSTED, NEXT_SIGNING, REVOKED):  # they belong to the keys that are overwritten
+    for stale in (TLS, TRUSTED, REVOKED):  # they belong to the keys that are overwritten
         (folder / stale).unlink(missing_ok=True)
     write_whole(folder / SIGNING, private_pem(signing), force=force, durable=durable)
     _write_request(folder, tls, request, force=force, durable=durable)
@@ -253,35 +251,11 @@ def renew_agent(directory: str | Path, hosts: Sequence[str] | None = None) -> Pa
     names stay unless others are given.
     """
     folder = Path(directory)
-    if (folder / NEXT_SIGNING).exists():
-        raise FileError(
-            f"{folder} has a new signing key that waits for its certificate: let the authority sign "
-            f"{folder / REQUEST} and install what comes back, then renew."
-        )
     signing, subject = _signing_and_subject(folder)
     if hosts is not None:
         subject = CertificateSubject(subject.name, subject.public_key, tuple(hosts))
     tls = tls_key()
     _write_request(folder, tls, Request.make(subject, tls, signing), force=True)
-    return folder / REQUEST
-
-
-def rotate_agent(directory: str | Path) -> Path:
-    """Make a new signing key and a request that the old key signs, too.
-
-    The old key stays in use until `install`. Everything else in the directory stays, so the messages and
-    losses of the old key are not forgotten.
-    """
-    folder = Path(directory)
-    old, subject = _signing_and_subject(folder)
-    if not (folder / TLS).exists():
-        raise FileError(f"{folder} has no certificate yet: nothing has to be replaced. Run `tacit keys new`.")
-    signing, tls = Ed25519PrivateKey.generate(), tls_key()
-    request = Request.make(
-        CertificateSubject(subject.name, _public(signing), subject.hosts), tls, signing, old=old
-    )
-    write_whole(folder / NEXT_SIGNING, private_pem(signing), force=True)
-    _write_request(folder, tls, request, force=True)
     return folder / REQUEST
 
 
@@ -317,7 +291,8 @@ def install(
     certificate, authority = found
     certificate.require_current(f"the certificate of {certificate.name}", now)
     authority.require_current(f"the certificate of its authority, {authority.name},", now)
-    signing = _signing_for(certificate, folder)
+    signing = read_signing_key(read_private(folder / SIGNING), str(folder / SIGNING))
+    _require_own(certificate, signing, folder)
     held = folder / NEXT if (folder / NEXT).exists() else folder / TLS
     key = read_tls_key(read_private(held), str(held))
     _require_pair(certificate, key, folder)
@@ -333,27 +308,9 @@ def install(
             (folder / REVOKED).unlink(missing_ok=True)  # the list belongs to the other authority
     _require_not_revoked(certificate, authority, folder)
     write_whole(trusted, authority.pem(), mode=PUBLIC, force=True, durable=durable)
-    if (folder / NEXT_SIGNING).exists() and _public(signing) == _public(_read_signing(folder / NEXT_SIGNING)):
-        write_whole(folder / SIGNING, private_pem(signing), force=True, durable=durable)
     write_whole(folder / TLS, private_pem(key) + certificate.pem(), force=True, durable=durable)
-    for waiting in (NEXT, NEXT_SIGNING):  # done last, so that after a crash the same call can be repeated
-        (folder / waiting).unlink(missing_ok=True)
+    (folder / NEXT).unlink(missing_ok=True)  # last, so that after a crash the same call can be repeated
     return Identity(folder, signing, certificate, authority)
-
-
-def _read_signing(path: Path) -> Ed25519PrivateKey:
-    return read_signing_key(read_private(path), str(path))
-
-
-def _signing_for(certificate: Certificate, folder: Path) -> Ed25519PrivateKey:
-    """Return the signing key that a certificate names: the next or current."""
-    if (folder / NEXT_SIGNING).exists():
-        waiting = _read_signing(folder / NEXT_SIGNING)
-        if certificate.subject is not None and certificate.subject.public_key == _public(waiting):
-            return waiting
-    signing = _read_signing(folder / SIGNING)
-    _require_own(certificate, signing, folder)
-    return signing
 
 
 def _require_not_revoked(certificate: Certificate, authority: Certificate, folder: Path) -> None:

@@ -69,25 +69,17 @@ class Register:
     # ---- signing ------------------------------------------------------------------------------------
 
     def sign(self, request: Request, days: float = 90, *, listen: bool = False) -> Certificate:
-        """Sign a request, unless its name has another key or its key another name.
-
-        If the old key also signed the request (`tacit keys rotate`), the new key replaces it, and the old key
-        is revoked.
-        """
+        """Sign a request, unless its name has another key or its key another name."""
         subject = request.subject
         self._require_own_key(request)
-        others = {e.key for e in self._of(subject.name) if e.key != subject.key and e.revoked is None}
-        replaced = {key for key in others if request.replaces == key_bytes(key)}
-        if others - replaced:
-            known = next(e for e in reversed(self.entries) if e.key in others - replaced)
-            raise InputError(
-                f"{known.name} has another signing key, {known.key}, signed on {known.signed:%Y-%m-%d}: a "
-                f"name has one key. If {known.name} changes its key, it runs `tacit keys rotate`. If the old "
-                f"key is lost or stolen, `tacit keys revoke {known.name}` first, then sign."
-            )
+        for known in reversed(self._of(subject.name)):
+            if known.key != subject.key and known.revoked is None:
+                raise InputError(
+                    f"{known.name} has another signing key, {known.key}, signed on {known.signed:%Y-%m-%d}: "
+                    f"a name has one key. If {known.name} really has a new one, `tacit keys revoke "
+                    f"{known.name}` first, then sign."
+                )
         made = self.authority.sign(request, days, listen=listen)
-        for key in replaced:
-            self._revoke([e for e in self._of(subject.name) if e.key == key])
         self.add(made)
         return made
 
