@@ -93,7 +93,7 @@ def test_help_has_an_example_and_json_is_there_for_programs(name):
         "keys sign {} --out new",
         "keys install {} --keys folder",
         "keys revoke alice --authority {} --out new",
-        "keys renew {}",
+        "keys authority --out {} --renew",
         "keys show {}",
         "session new --roster {} --loss 1 --low 0 --high 1 --out new",
         "session check {}",

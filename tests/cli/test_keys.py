@@ -48,15 +48,15 @@ def test_every_command_answers_programs(answer):
         assert (shown["key"], shown["fingerprint"]) == (new["key"], signed["fingerprint"])
     assert answer("keys", "show", "authority")["fingerprint"] == authority["fingerprint"]
     assert answer("keys", "show", "home/bob/request.pem")["key"] == new["key"]
-    assert answer("keys", "renew", "home/bob")["key"] == new["key"]
-    renewed = answer("keys", "renew", "authority", "--days", 20)
+    renewed = answer("keys", "authority", "--renew", "--days", 20)
+    assert renewed["name"] == "plant"
     assert renewed["expires"] > authority["expires"]
+    again = answer("keys", "sign", "home/bob/request.pem", "--listen", "--out", "c.crt", "--days", 15)
+    assert answer("keys", "install", "c.crt", "--keys", "home/bob")["expires"] == again["expires"]
 
 
 def test_renewing(ready, run):
     before = Identity.load("alice")
-    assert "alice/request.pem" in run("keys", "renew", "alice").output
-    assert "waits to be signed" in run("keys", "show", "alice").output
     run("keys", "sign", "alice/request.pem", "--out", "new.crt")
     run("keys", "install", "new.crt", "--keys", "alice")
     after = Identity.load("alice")
@@ -98,7 +98,7 @@ def test_nothing_private_is_printed(ready, run, tmp_path):
             ("keys", "show", "alice"),
             ("keys", "show", "authority"),
             ("keys", "show", "alice", "--json"),
-            ("keys", "renew", "alice"),
+            ("keys", "authority", "--renew"),
         )
     )
     assert not any(secret in printed for secret in secrets)
@@ -123,7 +123,8 @@ def test_nothing_private_is_printed(ready, run, tmp_path):
         (("install", "alice/request.pem", "--keys", "alice"), "does not hold a certificate"),
         (("install", "alice.crt", "--keys", "nowhere"), "No such file"),
         (("install", "alice.crt"), "Missing option '--keys'"),
-        (("renew", "nowhere"), "No such file"),
+        (("authority", "--out", "nowhere", "--renew"), "No such file"),
+        (("authority", "--renew", "--name", "other"), "--renew keeps name and key"),
         (("show", "nowhere"), "No such file"),
         (("show", "."), "No such file"),
         (("authority", "--out", "x", "--days", "soon"), "'soon' is not a finite number"),
@@ -139,7 +140,7 @@ def test_wide_permissions_are_told(ready, run, tmp_path):
 
 
 def test_help_has_examples(run):
-    for words in ((), ("authority",), ("new",), ("sign",), ("install",), ("renew",), ("show",)):
+    for words in ((), ("authority",), ("new",), ("sign",), ("install",), ("show",)):
         text = run("keys", *words, "--help").output
         assert "Example" in text
         assert "tacit keys " in text

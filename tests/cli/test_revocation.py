@@ -72,7 +72,7 @@ def test_a_name_has_one_key(ready, run, tmp_path):
         assert f"alice has another signing key, {Identity.load('alice').key}" in said(result)
         assert "tacit keys revoke alice" in said(result)
         assert not Path("second.crt").exists()
-    run("keys", "renew", "alice")  # the same key once more is no second key
+    # The same key once more is no second key.
     run("keys", "sign", "alice/request.pem", "--out", "again.crt")
 
 
@@ -153,7 +153,6 @@ def test_who_is_revoked_can_neither_start_nor_stand_in_a_roster(ready, run, answ
 
 def test_a_renewed_certificate_of_a_revoked_key_does_not_count_either(ready, run):
     run("keys", "revoke", "alice")
-    run("keys", "renew", "alice")
     result = run("keys", "sign", "alice/request.pem", "--out", "x.crt", code=2)
     assert "the signing key of alice in this request was revoked" in said(result)
     run("keys", "new", "alice", "--force")  # a new key may have the name again
@@ -278,7 +277,6 @@ def test_a_signing_key_is_replaced_by_revoking_it_and_the_account_stays(ready, r
 def test_installing_a_certificate_can_be_repeated_after_a_crash(ready, run, monkeypatch, after):
     import tacit.live.identity.identity as module
 
-    run("keys", "renew", "alice")
     run("keys", "sign", "alice/request.pem", "--out", "new.crt")
     write = module.write_whole
 

@@ -100,7 +100,7 @@ def test_one_whose_certificate_has_expired_is_told_to_renew_it(crew):
     expired(made, "agent-0")
     made.run.start("agent-0")
     assert made.run.processes["agent-0"].wait(made.wait) == 2
-    assert re.search(r"certificate of agent-0 expired on .*: `tacit keys renew` it", made.said("agent-0"))
+    assert re.search(r"certificate of agent-0 expired on .*: let its authority sign", made.said("agent-0"))
     assert not made.run.path("agent-0", "ledger").exists()
 
 

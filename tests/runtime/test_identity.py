@@ -123,7 +123,7 @@ def test_an_expired_certificate_is_refused(world, tmp_path):
     server = signed(tmp_path / "server", "coordinator", authority=authority, hosts=["localhost"])
     said = handshake(server.tls, expired.tls)
     assert "certificate has expired" in said["server"]
-    with pytest.raises(FileError, match=r"the certificate of carol expired on \d{4}-.*`tacit keys renew` it"):
+    with pytest.raises(FileError, match=r"the certificate of carol expired on \d{4}-.*`tacit keys sign`"):
         expired.require_current()
     expired.require_current(then)
     with pytest.raises(FileError, match="not valid before"):

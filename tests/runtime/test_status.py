@@ -227,7 +227,7 @@ def test_an_expired_certificate_is_shown_as_trouble(game):
     status.watch_network(lambda: Network(connected=(COORDINATOR,), expires=now))
     shown = status.document()
     assert shown.certificate_expires == now.timestamp()
-    assert "expired on 2030-01-01 00:00 UTC: renew it" in shown.trouble
+    assert "expired on 2030-01-01 00:00 UTC: have it signed again" in shown.trouble
     assert rows_of(status)["trouble"] == shown.trouble
 
 

@@ -24,7 +24,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 
 @click.group("keys", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 def command() -> None:
-    """Make, sign, renew, revoke and show keys and certificates.
+    """Make, sign, revoke and show keys and certificates.
 
     Each agent makes its own keys. Only two files travel: its request to the authority, and the
     certificate back. Both are public. Directories of keys have mode 700, private files 600.
@@ -32,21 +32,35 @@ def command() -> None:
     """
 
 
-@command.command(epilog="\b\nExample:\n  tacit keys authority --out authority --name plant-7 --days 365\n")
+AUTHORITY_EPILOG = """\b
+Examples:
+  tacit keys authority --out authority --name plant-7 --days 365
+  tacit keys authority --out authority --renew
+"""
+
+
+@command.command(epilog=AUTHORITY_EPILOG)
 @click.option("--out", type=DIRECTORY, default="authority", show_default=True, help="Directory to make.")
-@click.option("--name", default="authority", show_default=True, help="The authority's name in certificates.")
+@click.option("--name", help="The authority's name in certificates.  [default: authority]")
 @click.option("--days", type=options.NUMBER, default=365.0, show_default=True, help="Days until it expires.")
+@click.option("--renew", is_flag=True, help="Extend the authority in this directory; its key stays.")
 @options.force_option
 @options.json_option
-def authority(*, out: Path, name: str, days: float, force: bool, as_json: bool) -> None:
+def authority(*, out: Path, name: str | None, days: float, renew: bool, force: bool, as_json: bool) -> None:
     """Make an authority, which decides who may connect.
 
-    Agents see its fingerprint when they install a certificate: compare the two over another channel.
+    Agents see its fingerprint when they install a certificate: compare the two over another channel. With
+    --renew, certificates that it signed stay valid, and agents get its new one with their next.
     """
-    from tacit.live.identity.identity import new_authority
+    from tacit.live.identity.identity import new_authority, renew_authority
     from tacit.live.identity.key_report import KeyReport
 
-    made = new_authority(name, out, days=days, force=force)
+    if renew:
+        if name is not None or force:
+            raise click.UsageError("--renew keeps name and key: give neither --name nor --force.")
+        output.print_result(KeyReport.of_authority(out, renew_authority(out, days=days)), as_json)
+        return
+    made = new_authority(name or "authority", out, days=days, force=force)
     note = f"Keep {out} where only you can read it."
     output.print_result(KeyReport.of_authority(out, made, note), as_json)
 
@@ -120,8 +134,9 @@ def sign(
     """Sign an agent's request, or all requests in a directory.
 
     The certificate is for the agent to install. First make sure, over another channel, that the name and
-    the key belong together. A name has one signing key: a request for another key is refused until the
-    old one is revoked. In a directory, all requests are signed or none.
+    the key belong together. To renew a certificate, sign the same request again. A name has one signing key:
+    a request for another key is refused until the old one is revoked. In a directory, all requests are signed
+    or none.
     """
     from tacit.base.errors import InputError
     from tacit.base.files import PUBLIC, read_public, write_whole
@@ -258,42 +273,6 @@ def revoke(*, agent: str, home: Path, out: Path, as_json: bool) -> None:
     write_whole(out, found.pem(), mode=PUBLIC, force=True)
     note = f"Give {out} to everyone: it is public."
     output.print_result(KeyReport.of_list(out, found, note), as_json)
-
-
-RENEWALS = """\b
-Examples:
-  tacit keys renew alice                  then sign and install as for new keys
-  tacit keys renew authority --days 365
-"""
-
-
-@command.command(epilog=RENEWALS)
-@click.argument("directory", type=DIRECTORY)
-@click.option(
-    "--days",
-    type=options.NUMBER,
-    default=365.0,
-    show_default=True,
-    help="For an authority: days until it expires.",
-)
-@options.json_option
-def renew(*, directory: Path, days: float, as_json: bool) -> None:
-    """Renew a certificate before it expires.
-
-    For an agent, it makes a new TLS key and a request to be signed. The old ones are used until the new
-    certificate is installed. The signing key stays the same. For an authority, it extends the authority's
-    certificate. Certificates that it signed stay valid, and agents get the new one with their next.
-    """
-    from tacit.live.identity.identity import is_authority, renew_agent, renew_authority
-    from tacit.live.identity.key_report import KeyReport
-
-    if is_authority(directory):
-        made = renew_authority(directory, days=days)
-        output.print_result(KeyReport.of_authority(directory, made), as_json)
-        return
-    request = renew_agent(directory)
-    note = f"Send {request} to the authority, then `tacit keys install` the certificate it gives back."
-    output.print_result(KeyReport.of_request(directory, request, note), as_json)
 
 
 @command.command(epilog="\b\nExample:\n  tacit keys show alice --json\n")

@@ -182,6 +182,13 @@ class Certificate:
         """Whether less than a third of its life is left."""
         return self.expires - (now or datetime.now(UTC)) < (self.expires - self.begins) / 3
 
+    @property
+    def renewal(self) -> str:
+        """How its owner gets the next one."""
+        if self.subject is None:
+            return "extend it with `tacit keys authority --renew`"
+        return "let its authority sign its request.pem again (`tacit keys sign`)"
+
     def pem(self) -> bytes:
         """Return the certificate in PEM format."""
         return self.document.public_bytes(Encoding.PEM)
@@ -202,7 +209,7 @@ class Certificate:
         """Refuse a certificate that is not valid yet, or has expired."""
         now = now or datetime.now(UTC)
         if now >= self.expires:
-            raise NotCurrent(f"{what} expired on {self.expires:%Y-%m-%d %H:%M} UTC: `tacit keys renew` it.")
+            raise NotCurrent(f"{what} expired on {self.expires:%Y-%m-%d %H:%M} UTC: {self.renewal}.")
         if now < self.begins:
             raise NotCurrent(
                 f"{what} is not valid before {self.begins:%Y-%m-%d %H:%M} UTC, and this machine's clock says "

@@ -159,7 +159,7 @@ def _expiry(certificates: Sequence[Certificate]) -> list[str]:
     """Return a note for each certificate that has expired or will expire soon."""
     now = datetime.now(UTC)
     return [
-        f"The certificate of {made.name} has expired: `tacit keys renew` it."
+        f"The certificate of {made.name} has expired: {made.renewal}."
         if made.expires <= now
         else f"The certificate of {made.name} expires in {(made.expires - now).days} days: renew it soon."
         for made in certificates

@@ -82,7 +82,7 @@ class Status(StatusPages):
             now.certificate_expires = network.expires.timestamp()
             if self._clock() >= now.certificate_expires:
                 when = f"{network.expires:%Y-%m-%d %H:%M} UTC"
-                now.trouble = f"the certificate expired on {when}: renew it (tacit keys renew)"
+                now.trouble = f"the certificate expired on {when}: have it signed again (tacit keys sign)"
         # A coordinator without connections is not disconnected: agents connect to it.
         alone = ("running",) if self._who == COORDINATOR else ("waiting", "running")
         if not network.connected and now.state in alone:

@@ -105,7 +105,7 @@ def _place(error: BaseException) -> str:
 def _turned_away(error: BaseException) -> tuple[str, str]:  # noqa: PLR0911 - one case for each kind
     if isinstance(error, ssl.SSLCertVerificationError):
         if error.verify_code == _EXPIRED:
-            return "expired", "its certificate has expired, and its owner must renew it (tacit keys renew)"
+            return "expired", "its certificate has expired, and must be signed again (tacit keys sign)"
         if error.verify_code == _NOT_YET:
             return "not-yet", "its certificate is not valid yet: compare the clocks"
         return "authority", f"another authority signed its certificate ({error.verify_message})"
@@ -114,7 +114,10 @@ def _turned_away(error: BaseException) -> tuple[str, str]:  # noqa: PLR0911 - on
         if "PEER_DID_NOT_RETURN_A_CERTIFICATE" in reason:
             return "bare", "it showed no certificate"
         if "ALERT" in reason and "EXPIRED" in reason:
-            return "own-expired", "it says that our own certificate has expired: renew it (tacit keys renew)"
+            return (
+                "own-expired",
+                "it says that our own certificate has expired: have it signed again (tacit keys sign)",
+            )
         if "ALERT" in reason:
             return "distrust", f"it does not accept our certificate ({_words(reason)})"
         return "not-tls", f"it does not speak TLS 1.3 ({_words(reason)})"
@@ -140,7 +143,7 @@ def _unreachable(error: OSError) -> str:
 def _distrusted(endpoint: str, error: ssl.SSLCertVerificationError) -> str:
     if error.verify_code == _EXPIRED:
         return (
-            f"{endpoint} shows a certificate that has expired: its owner must renew it (tacit keys renew), "
+            f"{endpoint} shows a certificate that has expired: it must be signed again (tacit keys sign), "
             f"or this machine's clock is ahead ({_now()})."
         )
     if error.verify_code == _NOT_YET:
@@ -164,7 +167,9 @@ def _now() -> str:
 def _refused(endpoint: str, error: ssl.SSLError) -> str:
     reason = (error.reason or "").upper()
     if "EXPIRED" in reason:
-        return f"{endpoint} refuses our certificate, which has expired: renew it (tacit keys renew)."
+        return (
+            f"{endpoint} refuses our certificate, which has expired: have it signed again (tacit keys sign)."
+        )
     if any(word in reason for word in ("UNKNOWN_CA", "BAD_CERTIFICATE", "DECRYPT_ERROR", "REQUIRED")):
         return (
             f"{endpoint} refuses our certificate: another authority signed it. Ask the session's authority "
