@@ -1,6 +1,6 @@
 """One-shot noise is never less accurate than fresh noise.
 
-They have the same epsilon: docs/proofs/one-shot.md.
+They have the same epsilon: docs/proofs/best-noise.md.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Noise once: the baseline that every design is compared with.
 
-Proofs: docs/proofs/one-shot.md.
+Proofs: docs/proofs/best-noise.md.
 """
 
 from __future__ import annotations

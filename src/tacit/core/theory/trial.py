@@ -278,7 +278,7 @@ def usual_laws(plan: Plan) -> tuple[type[Law], ...]:
 
     If a server sums all messages and nobody asks for motion (a mixing), noise that is drawn once is never
     less accurate than fresh noise in every round. After finitely many rounds that is proved for failure
-    probabilities below 1/2 (docs/proofs/one-shot.md); for others both laws are tried.
+    probabilities below 1/2 (docs/proofs/best-noise.md); for others both laws are tried.
     """
     if plan.law is not None:
         return (plan.chosen_law,)

@@ -128,11 +128,11 @@ class Server(Paper):
 
 @final
 class ServerOneShot(Paper):
-    """Noise Lap(1/ε) once per agent (docs/proofs/one-shot.md)."""
+    """Noise Lap(1/ε) once per agent (docs/proofs/best-noise.md)."""
 
     name: ClassVar[str] = "server-one-shot"
     title: ClassVar[str] = "one-shot, server"
-    source: ClassVar[str] = "docs/proofs/one-shot.md, after Nozari, Tallapragada, Cortés 2017"
+    source: ClassVar[str] = "docs/proofs/best-noise.md, after Nozari, Tallapragada, Cortés 2017"
     needs: ClassVar[str] = "a server, not trusted"
 
     @staticmethod
