@@ -31,6 +31,7 @@ from tacit.core.question import (
     short_form,
 )
 from tacit.core.question.base import share_of
+from tacit.core.question.group_variance import GroupVariance
 from tacit.core.question.histogram import OTHER, projected
 from tacit.core.theory.mean_noise import ComponentNoise
 
@@ -58,11 +59,14 @@ DOMAINS = {
     Variance(-1, 1, stretch=0.5): GRID,
     Several([Count(), Histogram([0, 1, 2]), Variance(-1, 1)]): list(product([0, 1], [0, 1], GRID)),
     Own(lambda x: [x, -x, 1 - x], [0, 0, 1], 2): [8 * x for x in GRID],
+    Own(lambda x: [x, x * x], vertices=[(0, 0), (1, 1), (-0.5, 0.25)]): GRID,
     GroupBy(["a", "b"], Count()): list(product("abc", [0, 1])),
     GroupBy(["a", "b"], Sum(-1, 0.5)): list(product("abc", GRID)),
     GroupBy(["a", "b"], Mean(-1, 1)): list(product("abc", GRID)),
     GroupBy(["a", "b"], WeightedMean(-1, 1, 0.5)): list(product("ab", product(GRID[::6], GRID[::6]))),
     GroupBy(["a", "b"], Histogram([0, 1, 2])): list(product("abc", [0, 1])),
+    GroupBy(["a", "b"], Variance(-1, 1)): list(product("abc", GRID[::6])),
+    GroupBy(["a", "b"], Variance(-1, 1, 2.0)): list(product("abc", GRID[::6])),
     WeightedMean(-1, 1, 0.5): list(product(GRID[::4], GRID[::4])),
 }
 
@@ -158,6 +162,11 @@ CASES = {
         [9, 9 / 20, 0, 0, 0, 0],
     ),
     "sums of groups": (GroupBy(["a", "b"], Sum(0, 2)), [("a", 2)] * 9 + [("z", 1)], [18, 0]),
+    "own, vertices": (
+        Own(lambda x: [x, x * x], vertices=[(0, 0), (1, 1), (-1, 1)]),
+        [1, 0, -1, -1] * 20,
+        [-0.25, 0.75],
+    ),
     "own": (Own(lambda x: [x, x * x], [0, 0], 2), [1, 0, -0.5] * 100, [1 / 6, 5 / 12]),
     "variance of one": (Variance(0, 10), [3], [0, 0]),
     "median": (Quantile(np.linspace(0, 10, 31)), np.linspace(0, 10, 401).tolist(), [5.0]),
@@ -299,6 +308,72 @@ def test_means_of_groups_come_with_their_sizes_and_none_for_an_empty_group():
     assert_covered(empty, 300)
 
 
+@pytest.mark.parametrize(
+    ("records", "truth"),
+    [
+        ([2, 4] * 15, 1.0),
+        ([0, 10] * 15, 25.0),  # as large as it can be
+        ([7] * 30, 0.0),  # all alike
+        ([0] * 30, 0.0),  # all at one end
+    ],
+)
+def test_variances_of_groups_come_with_their_sizes_and_none_for_an_empty_group(records, truth):
+    question, noise = GroupBy(["a", "b"], Variance(0, 10)), Normal(0.02)
+    given = [("a", number) for number in records] + [("c", 1)] * len(records)
+    true = np.mean([[float(x) for x in question.encode(record).vector] for record in given], axis=0)
+    wanted = {"a: size": 30, "a: variance": truth, "a: deviation": math.sqrt(truth), "b: size": 0}
+    misses = empty = answered = 0
+    for eta in np.random.default_rng(9).normal(scale=0.02, size=(400, 6)):
+        parts = {p.name: p for p in question.decode((true + eta).tolist(), 60, noise, B, together=True).parts}
+        empty += "b: variance" in parts
+        answered += "a: variance" in parts
+        misses += any(
+            not parts[name].low - 1e-9 <= number <= parts[name].high + 1e-9
+            for name, number in wanted.items()
+            if name in parts
+        )
+        assert all(part.low <= part.estimate <= part.high for part in parts.values())
+    assert_covered(misses, 400)
+    assert_covered(empty, 400)
+    assert answered > 390
+
+
+def test_the_interval_of_a_variance_of_a_group_has_every_value_of_its_box():
+    question, noise = GroupVariance(Variance(-1, 1)), Normal(0.03)
+    rng, r = np.random.default_rng(10), noise.radius(share_of(B, 3))
+    for s, v, u in [(0.5, 0.1, 0.3), (0.2, -0.18, 0.17), (0.9, 0.0, 0.02), (0.15, 0.05, 0.03)]:
+        part = next(p for p in question.decode([s, v, u], 50, noise, B).parts if p.name == "variance")
+        boxed = np.array([s, v, u]) + rng.uniform(-r, r, size=(20_000, 3))
+        boxed = boxed[(np.abs(boxed[:, 1]) <= boxed[:, 0]) & (boxed[:, 0] <= 1) & (boxed[:, 2] >= 0)]
+        inside = boxed[:, 2] / boxed[:, 0] - (boxed[:, 1] / boxed[:, 0]) ** 2
+        inside = np.clip(inside, 0, 1)
+        assert part.low <= inside.min()
+        assert inside.max() <= part.high
+        assert part.high - part.low < 1.2 * np.ptp(inside) + 0.02  # not much wider than it must be
+
+
+def test_a_vector_that_is_no_vertex_becomes_the_nearest_one():
+    question = Own(lambda x: [x, x * x], vertices=[(0, 0), (1, 1), (-0.5, 0.25)])
+    assert question.encode(1) == ((1, 1), False)
+    assert question.encode(0.9) == ((1, 1), True)
+    assert question.encode(-0.5) == ((Fraction(-1, 2), Fraction(1, 4)), False)
+    assert question.stand_in == (0, 0)
+    assert question.diameter == Fraction(9, 4)
+
+
+@pytest.mark.parametrize("question", [*DOMAINS, Mean(0, 10), Own(lambda x: [x], [3], 1)])
+def test_a_question_can_be_planned_with_records_that_are_spread_evenly(question):
+    low, high = question.box
+    assert len(question.even) == question.components
+    assert all(low <= number <= high for number in question.even)
+    parts = question.decode(question.even, 1000, Normal(1e-4), B).parts
+    assert parts
+    unit = question.unit(1000)
+    if unit is not None:  # one unit of a component moves the first part by this much
+        moved = question.decode([x + 1e-3 for x in question.even], 1000).parts[0].estimate
+        assert moved - question.decode(question.even, 1000).parts[0].estimate == pytest.approx(1e-3 * unit)
+
+
 def test_the_shares_of_the_loss_minimise_the_sum_of_the_variances():
     questions, weights = [Count(), Histogram(range(9))], [3.0, 0.5]
     best = Several(questions, weights).shares
@@ -414,7 +489,7 @@ def test_a_record_of_the_wrong_shape_is_refused_without_showing_it(question, rec
         lambda: WeightedMean(0, 1, 0),
         lambda: GroupBy([], Count()),
         lambda: GroupBy(["a", "a"], Count()),
-        lambda: GroupBy(["a"], Variance(0, 1)),
+        lambda: GroupBy(["a"], Quantile([0, 1])),
         lambda: GroupBy(["a"], Mean(0, 1, 2)),
         lambda: GroupBy(["a"], "count"),
         lambda: Several([]),
@@ -426,6 +501,11 @@ def test_a_record_of_the_wrong_shape_is_refused_without_showing_it(question, rec
         lambda: Own(lambda x: [x], [0], 0),
         lambda: Own(lambda x: [x], [math.nan], 1),
         lambda: Own(lambda x: [x], [], 1),
+        lambda: Own(lambda x: [x], vertices=[[1]]),
+        lambda: Own(lambda x: [x], vertices=[[1], [1]]),
+        lambda: Own(lambda x: [x], vertices=[[1], [1, 2]]),
+        lambda: Own(lambda x: [x], vertices=[[1], [math.nan]]),
+        lambda: Own(lambda x: [x], [0], 1, vertices=[[1], [2]]),
         lambda: WeightedMean(0, 1, math.nan),
     ],
 )

@@ -82,9 +82,13 @@ class Question(ABC):
     ----------
     kind : str
         In session files and on the command line.
+    moves : bool
+        Whether a vector has the record's own quantities, such as positions, which may have to move smoothly.
+        A vector of 0 and 1 has no such motion, so fading noise makes no sense for it.
     """
 
     kind: ClassVar[str]
+    moves: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -113,6 +117,22 @@ class Question(ABC):
 
         It is declared, so that whether an agent takes part does not depend on its record.
         """
+
+    @property
+    def even(self) -> tuple[float, ...]:
+        """A mean vector to plan with: that of records spread evenly.
+
+        How wide an interval is can depend on the mean vector. The stand-in unless a question says more.
+        """
+        return tuple(map(float, self.stand_in))
+
+    def unit(self, records: int) -> float | None:  # noqa: ARG002 - for those that count
+        """Return how much of the answer one unit of a component is.
+
+        None if parts of the answer are no multiples of components: then a radius in the answer's unit says
+        nothing about the noise.
+        """
+        return None
 
     @abstractmethod
     def encode(self, record: Any) -> Encoded:

@@ -27,6 +27,11 @@ class Count(Question):
     box: ClassVar[tuple[float, float]] = (0.0, 1.0)
     diameter: ClassVar[Fraction] = Fraction(1)
     stand_in: ClassVar[tuple[Exact, ...]] = (0,)
+    even: ClassVar[tuple[float, ...]] = (0.5,)
+
+    def unit(self, records: int) -> float:
+        """Return the number of records."""
+        return float(records)
 
     def encode(self, record: Any) -> Encoded:
         """Return 1 for yes (True, 1) and 0 for no (False, 0)."""

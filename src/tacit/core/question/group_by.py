@@ -10,9 +10,11 @@ from typing import Any, ClassVar, final
 from tacit.base.errors import ParameterError, StateError
 from tacit.core.question.base import Answer, Encoded, Exact, MeanNoise, Question, share_of
 from tacit.core.question.count import Count
+from tacit.core.question.group_variance import GroupVariance
 from tacit.core.question.histogram import Histogram
 from tacit.core.question.mean import Mean
 from tacit.core.question.sum import Sum
+from tacit.core.question.variance import Variance
 from tacit.core.question.weighted_mean import WeightedMean
 
 
@@ -26,14 +28,14 @@ class GroupBy(Question):
     labels : sequence of str
         The labels, public. A record with another label counts for none of them.
     question : Question
-        `Count`, `Sum`, `Histogram`, `Mean` of one number, or `WeightedMean`. Others are refused.
+        `Count`, `Sum`, `Histogram`, `Mean` of one number, `WeightedMean` or `Variance`. Others are refused.
 
     Notes
     -----
     There is one block of components for each label, and a record is zero in all but its own. So two vectors
     are at most twice the largest L1 norm of a block apart: 1 for a count or a histogram, max(|a|, |b|) for a
-    sum, 2 for means. The size of a group is private, so the block of a mean has it, too: (1, t), which is a
-    weighted mean of weight 1.
+    sum, 2 for means, 3 for a variance. The size of a group is private, so the block of a mean has it, too:
+    (1, t), which is a weighted mean of weight 1. That of a variance is (1, t, t²).
     """
 
     labels: tuple[str, ...]
@@ -57,6 +59,8 @@ class GroupBy(Question):
     @property
     def _block(self) -> Question:
         asked = self.question
+        if isinstance(asked, Variance):
+            return GroupVariance(asked)
         return WeightedMean(asked.low, asked.high) if isinstance(asked, Mean) else asked
 
     @property
@@ -69,9 +73,11 @@ class GroupBy(Question):
             return Fraction(1)
         if isinstance(asked, WeightedMean) or (isinstance(asked, Mean) and asked.numbers == 1):
             return Fraction(2)
+        if isinstance(asked, Variance):
+            return GroupVariance(asked).norm
         raise ParameterError(
-            "groups must ask for a count, a sum, a histogram, the mean of one number or a weighted mean, got "
-            f"{getattr(asked, 'kind', asked)!r}."
+            "groups must ask for a count, a sum, a histogram, the mean of one number, a weighted mean or a "
+            f"variance, got {getattr(asked, 'kind', asked)!r}."
         )
 
     @property
@@ -95,6 +101,14 @@ class GroupBy(Question):
         """The zero vector: in no group."""
         return (0,) * self.components
 
+    @property
+    def even(self) -> tuple[float, ...]:
+        """Groups of one size, each with what its question has."""
+        inner = self._block.even
+        if self._sized:
+            inner = (1.0, *inner[1:])
+        return tuple(number / len(self.labels) for number in inner) * len(self.labels)
+
     def encode(self, record: Any) -> Encoded:
         """Return the vector of the record in its label's block, zero elsewhere."""
         if not isinstance(record, list | tuple) or len(record) != 2 or not isinstance(record[0], str):
@@ -116,9 +130,9 @@ class GroupBy(Question):
         *,
         together: bool = False,
     ) -> Answer:
-        """Return the parts of each label; of a mean also the size of the group.
+        """Return the parts of each label; of means and variances also its size.
 
-        A mean of a group that may be empty has no part: there is no answer.
+        A mean or variance of a group that may be empty has no part: there is no answer.
         """
         k, parts = self._block.components, []
         b = share_of(failure_probability, len(self.labels)) if together else failure_probability

@@ -87,6 +87,15 @@ class Histogram(Question):
         """The zero vector: in no bucket."""
         return (0,) * self.components
 
+    def unit(self, records: int) -> float:
+        """Return the number of records."""
+        return float(records)
+
+    @property
+    def even(self) -> tuple[float, ...]:
+        """The same share in every bucket."""
+        return (1 / self.components,) * self.components
+
     def encode(self, record: Any) -> Encoded:
         """Return 1 in the record's bucket and 0 in all others."""
         plain = record.item() if hasattr(record, "item") else record

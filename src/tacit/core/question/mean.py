@@ -38,6 +38,7 @@ class Mean(Question):
     numbers: int = 1
 
     kind: ClassVar[str] = "mean"
+    moves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if not (self.low < self.high and math.isfinite(self.high - self.low)):
@@ -66,6 +67,10 @@ class Mean(Question):
     def stand_in(self) -> tuple[Exact, ...]:
         """The middle of the range."""
         return ((Fraction(self.low) + Fraction(self.high)) / 2,) * self.numbers
+
+    def unit(self, records: int) -> float:  # noqa: ARG002 - the same for any number
+        """Return 1: the answer is the mean vector."""
+        return 1.0
 
     def encode(self, record: Any) -> Encoded:
         """Return the numbers, read exactly and clamped to the range.

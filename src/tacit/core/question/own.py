@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
 from typing import Any, ClassVar, final
 
 from tacit.base.errors import ParameterError, StateError
@@ -28,6 +30,9 @@ class Own(Question):
         An agent can check this at its own record. It could not check a diameter, which is about pairs.
     answer : callable, optional
         Returns a number, or numbers by name, for the mean vector. By default the mean vector.
+    vertices : sequence of vectors, optional
+        Instead of centre and radius: all vectors that there are. Any other becomes the nearest one. The
+        first is the stand-in.
 
     Examples
     --------
@@ -36,42 +41,67 @@ class Own(Question):
     """
 
     vector: Callable[[Any], Sequence[Exact]]
-    centre: tuple[Exact, ...]
-    radius: Exact
+    centre: tuple[Exact, ...] = ()
+    radius: Exact = 0
     answer: Callable[[Sequence[float]], float | Mapping[str, float]] | None = None
+    vertices: tuple[tuple[Exact, ...], ...] = ()
 
     kind: ClassVar[str] = "own"
+    moves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "centre", tuple(self.centre))
-        if not self.centre or not all(map(math.isfinite, self.centre)) or not 0 < self.radius < math.inf:
+        object.__setattr__(self, "vertices", tuple(map(tuple, self.vertices)))
+        if self.vertices:
+            sizes = {len(vertex) for vertex in self.vertices}
+            finite = all(math.isfinite(number) for vertex in self.vertices for number in vertex)
+            if self.centre or len(set(self.vertices)) < 2 or len(sizes) > 1 or 0 in sizes or not finite:
+                raise ParameterError(
+                    "vertices of a question of your own must be two or more different vectors of finite "
+                    "numbers, all of one length, and then there is no centre."
+                )
+        elif not self.centre or not all(map(math.isfinite, self.centre)) or not 0 < self.radius < math.inf:
             raise ParameterError(
-                "a question of your own needs a centre of finite numbers and a radius above 0."
+                "a question of your own needs a centre of finite numbers and a radius above 0, or vertices."
             )
 
     @property
     def components(self) -> int:
-        """As many as the centre has."""
-        return len(self.centre)
+        """As many as the centre has, or a vertex."""
+        return len(self.stand_in)
 
     @property
     def box(self) -> tuple[float, float]:
-        """The radius around the numbers of the centre."""
+        """The radius around the numbers of the centre, or those of the vertices."""
         ends = [Fraction(number) + side * Fraction(self.radius) for number in self.centre for side in (-1, 1)]
+        ends += [Fraction(number) for vertex in self.vertices for number in vertex]
         return math.nextafter(float(min(ends)), -math.inf), math.nextafter(float(max(ends)), math.inf)
 
     @property
     def diameter(self) -> Fraction:
-        """2ρ."""
-        return 2 * Fraction(self.radius)
+        """2ρ, or the largest distance of two vertices."""
+        return _largest_distance(self.vertices) if self.vertices else 2 * Fraction(self.radius)
 
     @property
     def stand_in(self) -> tuple[Exact, ...]:
-        """The centre."""
-        return self.centre
+        """The centre, or the first vertex."""
+        return self.vertices[0] if self.vertices else self.centre
+
+    @property
+    def even(self) -> tuple[float, ...]:
+        """The centre, or the mean of the vertices."""
+        among = self.vertices or (self.centre,)
+        return tuple(float(sum(map(Fraction, column)) / len(among)) for column in zip(*among, strict=True))
+
+    def unit(self, records: int) -> float | None:  # noqa: ARG002 - the same for any number
+        """Return 1 unless a function makes the answer."""
+        return 1.0 if self.answer is None else None
 
     def encode(self, record: Any) -> Encoded:
-        """Return the function's numbers, moved to within the radius."""
+        """Return the function's numbers, moved to within the radius.
+
+        With vertices, the nearest one.
+        """
         try:
             given = [Fraction(number) for number in self.vector(record)]
         except Exception:
@@ -80,8 +110,11 @@ class Own(Question):
             raise StateError(
                 f"the function of this question must make {self.components} numbers of a record."
             )
+        if self.vertices:
+            nearest = min(self.vertices, key=lambda vertex: _distance(given, vertex))
+            return Encoded(tuple(Fraction(number) for number in nearest), _distance(given, nearest) != 0)
         centre = [Fraction(number) for number in self.centre]
-        far = sum((abs(a - c) for a, c in zip(given, centre, strict=True)), start=Fraction(0))
+        far = _distance(given, centre)
         if far <= Fraction(self.radius):
             return Encoded(tuple(given), False)
         pull = Fraction(self.radius) / far
@@ -105,6 +138,17 @@ class Own(Question):
         found = self.answer(mean)
         named = found if isinstance(found, Mapping) else {"answer": found}
         return Answer(tuple(Part(name, float(number)) for name, number in named.items()), records)
+
+
+def _distance(one: Sequence[Exact], other: Sequence[Exact]) -> Fraction:
+    """Return the L1 distance of two vectors, exactly."""
+    pairs = zip(one, other, strict=True)
+    return sum((abs(Fraction(a) - Fraction(b)) for a, b in pairs), start=Fraction(0))
+
+
+@lru_cache(maxsize=16)
+def _largest_distance(vertices: tuple[tuple[Exact, ...], ...]) -> Fraction:
+    return max(_distance(a, b) for a, b in combinations(vertices, 2))
 
 
 def _plain(mean: Sequence[float], records: int, noise: MeanNoise | None, b: float, together: bool) -> Answer:

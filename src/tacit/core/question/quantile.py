@@ -63,6 +63,11 @@ class Quantile(Question):
         """The middle bucket: every record must be in one."""
         return tuple(int(j == self.components // 2) for j in range(self.components))
 
+    @property
+    def even(self) -> tuple[float, ...]:
+        """The same share in every bucket."""
+        return (1 / self.components,) * self.components
+
     def encode(self, record: Any) -> Encoded:
         """Return 1 in the record's bucket and 0 in all others."""
         return self._histogram.encode(record)

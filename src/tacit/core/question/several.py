@@ -90,6 +90,11 @@ class Several(Question):
         """The stand-in of each question."""
         return self._scaled([each.stand_in for each in self.questions])
 
+    @property
+    def even(self) -> tuple[float, ...]:
+        """What each question has."""
+        return tuple(map(float, self._scaled([each.even for each in self.questions])))
+
     def encode(self, record: Any) -> Encoded:
         """Return all vectors side by side, scaled."""
         if not isinstance(record, list | tuple) or len(record) != len(self.questions):

@@ -26,6 +26,7 @@ class Sum(Question):
     high: float
 
     kind: ClassVar[str] = "sum"
+    moves: ClassVar[bool] = True
     components: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
@@ -49,6 +50,10 @@ class Sum(Question):
     def stand_in(self) -> tuple[Exact, ...]:
         """The middle of the range."""
         return self._mean.stand_in
+
+    def unit(self, records: int) -> float:
+        """Return the number of records."""
+        return float(records)
 
     def encode(self, record: Any) -> Encoded:
         """Return the number, clamped to the range."""

@@ -64,6 +64,11 @@ class Variance(Question):
         """The middle of the range."""
         return (0, 0)
 
+    @property
+    def even(self) -> tuple[float, ...]:
+        """The moments of numbers that fill the range evenly."""
+        return (0.0, self.stretch / 3)
+
     def encode(self, record: Any) -> Encoded:
         """Return t and a·t², as fractions."""
         ((number,), changed) = self._mean.encode(record)

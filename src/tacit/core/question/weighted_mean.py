@@ -42,6 +42,7 @@ class WeightedMean(Question):
     box: ClassVar[tuple[float, float]] = (-1.0, 1.0)
     diameter: ClassVar[Fraction] = Fraction(2)
     stand_in: ClassVar[tuple[Exact, ...]] = (0, 0)
+    even: ClassVar[tuple[float, ...]] = (0.5, 0.0)
 
     def __post_init__(self) -> None:
         Mean(self.low, self.high)  # refuses a range that is none
