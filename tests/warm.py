@@ -88,7 +88,7 @@ def serve(end):
     """Fork a process for each request, until the other end is closed; return in each of them."""
     for verb in VERBS:
         importlib.import_module(f"tacit.cli.{verb}")
-    for name in tacit.live.runtime.__all__:  # loads its module
+    for name in tacit.live.__all__:  # loads its module
         getattr(tacit.live, name)
     importlib.import_module("opendp.prelude")
     gc.freeze()
