@@ -560,7 +560,7 @@ def test_a_question_is_one_word(word):
         ("quantile:red,green", "edges of quantile must be numbers"),
         ("weighted-mean:0:1:0", "the largest weight must be a positive number"),
         ("group-by:a,b", "got 'group-by:a,b'"),
-        ("group-by:a,b:variance:0:1", "groups must ask for a count"),
+        ("group-by:a,b:quantile:0,1", "groups must ask for a count"),
         ("count+", r"got 'count\+'"),
         ("several:count", "got 'several:count'"),
     ],
