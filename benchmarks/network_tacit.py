@@ -1,7 +1,7 @@
 """tacit itself, held between turns: real members with signatures, exact noise and durable ledgers.
 
 ``PLAN FIRST STOP``, as for `benchmarks.network_bare`. What arrives at a member that has done its rounds waits
-until the next turn; nothing else differs from a session of `tacit coordinate`, `tacit join` and `tacit peer`.
+until the next turn; nothing else differs from a session of `tacit coordinate` and `tacit join`.
 """
 
 from __future__ import annotations

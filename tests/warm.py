@@ -17,7 +17,7 @@ import time
 import tacit.live
 
 CODE = "from tacit.cli import main; main()"
-VERBS = ("coordinate", "join", "keep", "peer")
+VERBS = ("coordinate", "join", "keep")
 
 
 class Parent:

@@ -67,7 +67,7 @@ def read(monkeypatch):
     "seat",
     [
         ("join", "server", "a0"),
-        ("peer", "graph", "a0"),
+        ("join", "graph", "a0"),
         ("keep", "kept", "north"),
         ("coordinate", "server", "coordinator"),
     ],
@@ -78,16 +78,16 @@ def test_each_file_is_read_once(made, run, tmp_path, read, driven, *, seat):
     value = tmp_path / "value"
     value.write_text("1.0")
     value.chmod(0o600)
-    own = ("--value-file", str(value), "--cap", "9") if verb in ("join", "peer") else ()
+    own = ("--value-file", str(value), "--cap", "9") if verb == "join" else ()
     result = run(*words(made, *seat), "--ledger", str(tmp_path / "l"), *own, code=2)
     assert "it is not run here" in result.stderr
     assert read == {"session": 1, "keys": 1}
     assert [member.name for member in driven] == [who]
 
 
-@pytest.mark.parametrize("seat", [("join", "graph", "peer"), ("peer", "server", "join")], ids="-".join)
-def test_a_session_for_the_other_verb_is_refused(made, run, tmp_path, driven, seat):
-    result = run(*words(made, *seat[:2], "a0"), "--ledger", str(tmp_path / "l"), code=2)
-    assert f"tacit {seat[2]} is for it" in result.stderr
+def test_only_a_member_of_a_graph_listens(made, run, tmp_path, driven):
+    words_of = words(made, "join", "server", "a0")
+    result = run(*words_of, "--ledger", str(tmp_path / "l"), "--listen", "wss://localhost:9", code=2)
+    assert "--listen is for a graph" in result.stderr
     assert not driven
     assert not (tmp_path / "l").exists()

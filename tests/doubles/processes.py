@@ -113,7 +113,7 @@ class Processes:
         if unit != COORDINATOR and not keeps and self.together > 1:
             return [*_MANY, str(self.folder), repr(self.cap), *self.members(unit)]
         peers = self.session.topology == "graph"
-        verb = "coordinate" if unit == COORDINATOR else "keep" if keeps else "peer" if peers else "join"
+        verb = "coordinate" if unit == COORDINATOR else "keep" if keeps else "join"
         words = [
             *_PYTHON,
             verb,

@@ -35,7 +35,6 @@ VERBS = {
     "coordinate": "Run the coordinator of a session.",
     "keep": "Run a keeper of a session: hold masks and add noise.",
     "join": "Take part in a session with a private value.",
-    "peer": "Take part in a session without a coordinator.",
     "verify": "Check a session from its public transcripts.",
     "status": "Show the progress of a hub, coordinator, agent, keeper or peer.",
     "studio": "Plan, watch and compare in a browser; follow a session.",

@@ -90,7 +90,7 @@ def commands(session: Session, folder: Path, values: list[float], cap: float) ->
         own = folder / f"{member.name}.value"
         own.touch(mode=0o600)
         own.write_text(repr(value), encoding="ascii")
-        verb = ["join", *trust] if session.topology == "server" else ["peer", pace]
+        verb = ["join", *trust] if session.topology == "server" else ["join", pace]
         state = f"--state-file={folder / member.name}.state"
         limit = [f"--cap={cap!r}", f"--adjacency={session.adjacency!r}"]
         verbs[member.name] = [*verb, f"--value-file={own}", state, *limit]

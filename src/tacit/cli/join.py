@@ -1,4 +1,4 @@
-"""`tacit join`: take part in a session that has a coordinator."""
+"""`tacit join`: take part in a session with a private value."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from tacit.core.protocol.notices import Notice
     from tacit.core.protocol.session import Session
 
-CODES = """\b
-Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 3 refused because of the
-cap, 4 the ledger or its disk failed, 5 the session ended early, 6 it was already over, 130 stopped
-with Ctrl-C. After a stop, run the same command to resume.
-"""
-EPILOG = f"""\b
+EPILOG = """\b
 Examples:
   tacit join meters.toml --keys keys/me --connect wss://host:7447 --value-file reading.txt --cap 1
     --ledger me.ledger
   tacit join load.toml --keys keys/me --value-file meter.txt --cap 1 --hides step:2 --delta 1e-6
     --trust-file keepers.txt --ledger me.ledger
+  tacit join ring.toml --keys keys/me --listen wss://0.0.0.0:7447 --connect wss://neighbour:7447
+    --value-env READING --cap 1 --ledger me.ledger
+\b
+Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 3 refused because of the
+cap, 4 the ledger or its disk failed, 5 the session ended early, 6 it was already over, 130 stopped
+with Ctrl-C. After a stop, run the same command to resume.
+"""
 
-{CODES}"""
 
-
-def member_options(command: running.F) -> running.F:
-    """Add the options of agents and peers: private value, label, cap."""
+def _owner_options(command: running.F) -> running.F:
+    """Add the options of the owner: private value, label, cap."""
     for option in (
         running.witness_option,
         click.option(
@@ -75,7 +75,14 @@ def member_options(command: running.F) -> running.F:
 @running.common_options
 @running.pace_option
 @click.option(
-    "--connect", multiple=True, help="The coordinator, wss://host:port.  [default: the session's address]"
+    "--connect",
+    multiple=True,
+    help="The coordinator or a neighbour, wss://host:port.  [default: the session's addresses]",
+)
+@click.option(
+    "--listen",
+    multiple=True,
+    help="On a graph: where neighbours connect, wss://host:port.  [default: the session's address]",
 )
 @click.option(
     "--trust",
@@ -104,10 +111,11 @@ def member_options(command: running.F) -> running.F:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A file with lines of NAME=KEY: keepers that you trust.",
 )
-@member_options
+@_owner_options
 def command(
     *,
     connect: tuple[str, ...],
+    listen: tuple[str, ...],
     trust: tuple[str, ...],
     trust_file: Path | None,
     **given: Any,
@@ -122,32 +130,38 @@ def command(
 
     In a series the file or command is read again in every slot, and published means are printed as they
     arrive. Give --hides and --delta: the cap counts the loss for that change of your readings only.
+
+    On a graph there is no coordinator: you connect to your neighbours, and they to you. One end of each edge
+    connects.
     """
     running.use_one_thread()
+    from tacit.live.runtime.participant import number_of
     from tacit.live.sessions.trust import parse_trust, read_trust
+    from tacit.live.transport.schemes import to_dial
 
     seat = Seat.taken(given)
-    require_topology(seat.session, "server")
+    session, number = seat.session, number_of(seat.session, seat.identity)
+    if session.topology == "graph":
+        listen = seat.ends(listen, session.member_name(number))
+    elif listen:
+        raise InputError(
+            f"--listen is for a graph, and session {session.name} has a coordinator: leave it out."
+        )
+    connect = connect or to_dial(session, number, seat.addresses)
     trusted = {**({} if trust_file is None else read_trust(trust_file)), **parse_trust(trust)}
-    take_part(seat, connect=seat.ends(connect), trust=trusted, **given)
+    _take_part(seat, number, listen=listen, connect=connect, trust=trusted, **given)
 
 
-def require_topology(session: Session, topology: str) -> None:
-    """Refuse a session that the other verb is for."""
-    if session.topology != topology:
-        verb = "tacit peer" if session.topology == "graph" else "tacit join"
-        raise InputError(f"session {session.name} runs with a {session.topology}: {verb} is for it.")
-
-
-def take_part(
+def _take_part(
     seat: Seat,
+    number: int,
     *,
     value_file: Path | None,
     value_stdin: bool,
     value_env: str | None,
-    value_command: str | None = None,
-    hides: str | None = None,
-    delta: float | None = None,
+    value_command: str | None,
+    hides: str | None,
+    delta: float | None,
     state_file: Path | None,
     **given: Any,
 ) -> None:
@@ -156,9 +170,8 @@ def take_part(
     `given` goes to `Agent` as it is.
     """
     from tacit.live.runtime.agent import Agent
-    from tacit.live.runtime.participant import number_of
 
-    session, number = seat.session, number_of(seat.session, seat.identity)
+    session = seat.session
     value: Any
     if session.series is not None:
         _require_for_series(seat, state_file)

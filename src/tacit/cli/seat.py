@@ -1,4 +1,4 @@
-"""What `join`, `peer`, `keep` and `coordinate` share: running a member."""
+"""What `join`, `keep` and `coordinate` share: running a member."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ class Coordinator(Participant):
         if session.coordinator != identity.public_key:
             raise InputError(
                 f"the key of {identity.name} must be the coordinator's of session {session.name}, and "
-                "is not: use the coordinator's keys, or a session without one with `tacit peer`."
+                "is not: use the coordinator's keys, or `tacit join` a session without one."
             )
         return COORDINATOR
 
