@@ -143,7 +143,6 @@ REPEATED = {
     "docs/how-to/run-a-fleet.md",
     "docs/how-to/run-a-series.md",
     "docs/how-to/run-a-session.md",
-    "docs/how-to/sweep-on-a-cluster.md",
     "docs/how-to/use-keepers.md",
     "docs/how-to/operate.md",
 }
