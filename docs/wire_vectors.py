@@ -7,6 +7,7 @@ the noise is given, and everything else is arithmetic on whole numbers. tests/te
 from __future__ import annotations
 
 import json
+import math
 import struct
 import tempfile
 from collections.abc import Callable
@@ -17,7 +18,9 @@ import msgspec
 import numpy as np
 from tests.doubles import Harness, ScriptedNoise, known_ephemeral, known_key, known_series, known_session
 
+from tacit.core.law import OneShot
 from tacit.core.law.geometric import fading_scale
+from tacit.core.mechanism.lattice import Lattice
 from tacit.core.mechanism.whole import nearest
 from tacit.core.protocol.codec import Codec, combined, digest, history
 from tacit.core.protocol.masks import Party, agree, mask, public_key
@@ -40,6 +43,7 @@ from tacit.core.protocol.places import LastUsed, state_leaf
 from tacit.core.protocol.records import Closed, Disclosed, Ended, Keyed, Moved, Shut, Spoke
 from tacit.core.protocol.roster import COORDINATOR, roster_leaf
 from tacit.core.protocol.session import Session
+from tacit.core.question import Count, GroupBy, Histogram, Mean, Question, Several
 from tacit.live.runtime.transcript import TranscriptWriter
 from tacit.live.verification.verdict import verify
 
@@ -60,6 +64,8 @@ def vectors() -> dict[str, Any]:
     sessions["metropolis"] = known_session(graph="path:3", rounds=2, weights="metropolis")
     counts = ((0, 0, 1), (0, 1, 2), (1, 0, 3), (1, 1, 4), (1, 2, 1), (2, 1, 1))  # agent 2 leaves itself out
     sessions["weights"] = known_session(graph="path:3", rounds=2, weights=counts)
+    sessions["histogram"] = _asking(Histogram([0, 1, 2, math.inf]), keepers=1)
+    sessions["several"] = _asking(Several([Count(), GroupBy(["a", "b"], Mean(0, 10))], [1, 2]))
     return {
         "about": "Test vectors of docs/reference/wire.md, made by docs/wire_vectors.py. Bytes are in hex.",
         "keys": {_name(i): _key(i) for i in (COORDINATOR, 0, 1, 2, 3, 4)},
@@ -77,6 +83,22 @@ def vectors() -> dict[str, Any]:
         "transcripts": {name: _transcripts(session) for name, session in sessions.items()},
         "series": _series(),
     }
+
+
+def _asking(question: Question, **more: Any) -> Session:
+    grid = Lattice.fitting(OneShot(0.5, 2.0), 1, *question.box)
+    about: dict[str, Any] = {
+        "lattice": grid,
+        "components": question.components,
+        "adjacency": question.adjacency,
+    }
+    return known_session(2, 1, law="one-shot", asked=question, **about, **more)
+
+
+_RECORDS: dict[str, list[Any]] = {
+    "histogram": [0.5, 7.0],
+    "several": [(True, ("a", 2.5)), (False, ("c", 5.0))],
+}
 
 
 def _series() -> dict[str, Any]:
@@ -155,7 +177,7 @@ def _session(session: Session) -> dict[str, Any]:
     tree = session.roster_tree if session.edges is None else None
     leaves = [roster_leaf(i, member, session.own(i)) for i, member in enumerate(session.roster) if tree]
     return {
-        "fields": json.loads(json.dumps(msgspec.msgpack.decode(canonical), default=bytes.hex)),
+        "fields": _finite(json.loads(json.dumps(msgspec.msgpack.decode(canonical), default=bytes.hex))),
         "roster": json.loads(json.dumps(rows, default=bytes.hex)),
         "leaves": [{"leaf": leaf.hex(), "path": tree.path(i).hex()} for i, leaf in enumerate(leaves) if tree],
         "canonical": canonical.hex(),
@@ -164,6 +186,15 @@ def _session(session: Session) -> dict[str, Any]:
         "number_bytes": session.number_bytes,
         "limit": str(session.lattice.limit),
     }
+
+
+def _finite(value: Any) -> Any:
+    """Write infinite numbers as text: JSON has none."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_finite(entry) for entry in value]
+    return str(value) if value in (math.inf, -math.inf) else value
 
 
 def _scale(c: float, q: float, u: int) -> dict[str, Any]:
@@ -246,6 +277,8 @@ def _played(session: Session) -> Harness:
     values: Any = [0.25 + i / 8 for i in range(session.n)]
     if session.components > 1:
         values = [[value, 0.5] for value in values]
+    if session.asked is not None:
+        values = _RECORDS[session.asked.kind]
     harness = Harness(session, values, ScriptedNoise(draws))
     harness.start()
     assert harness.run()

@@ -24,6 +24,7 @@ ROUNDS = {"values": {"low": "f", "high": "f", "components": "i", "adjacency": "f
 ROUNDS |= {"lattice": {"state_exponent": "i", "bits": "i", "reach_exponent": "i"}, "question?": "m"}
 QUESTIONS = {"sum": "low high", "count": "", "histogram": "edges", "quantile": "edges shares"}
 QUESTIONS |= {"variance": "low high stretch", "weighted mean": "low high most"}
+QUESTIONS |= {"group by": "labels question", "several": "questions weights", "mean": "low high numbers"}
 SERIES = {"slots": "i", "interval": "f", "begins": "i", "hides": {"kind": "s", "size": "f"}, "mechanism": "s"}
 SERIES |= {"steps": "f", "exponent": "i", "low": "f", "high": "f", "delta": "f"}
 DEFAULTS = {"round": 30.0, "start": 60.0, "repeat": 1.0}  # of deadlines; there are no keepers and weights
@@ -140,6 +141,21 @@ def committed(rows: list[Any], label: bytes = b"tacit roster v1\0") -> bytes:
     return root([hashlib.sha256(leaf).digest() for leaf in leaves])
 
 
+def questioned(asked: Any, deep: int = 0) -> None:
+    """Refuse a question that is not written as the table of kinds has it."""
+    words = QUESTIONS[asked["kind"]].split()
+    shaped(asked, {"kind": "s"} | dict.fromkeys(words, "x"))
+    for word in words:
+        inner = asked[word] if word == "questions" else [asked[word]] if word == "question" else []
+        require(deep < 2 or not inner)
+        for each in inner:
+            questioned(each, deep + 1)
+        parts = asked[word] if type(asked[word]) is list else [asked[word]]
+        for value in [] if inner else parts:
+            require(type(value) in (float, str) or word == "numbers", str(value) not in ("-0.0", "nan"))
+            require(value not in (math.inf, -math.inf) or word == "edges")
+
+
 class Session:  # ---- 2. the session, 3. the lattice ----------------------------------------------------
     def __init__(self, data: bytes) -> None:
         canonical, rows = unpack(data)
@@ -166,9 +182,10 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
             self.lattice = [*map(f["values"].get, ("low", "high"))]
             self.lattice += map(f["lattice"].get, ("state_exponent", "bits", "reach_exponent"))
             self.components = f["values"]["components"]
-            if "question" in f:  # messages and means are those of any vector
-                asked = QUESTIONS[f["question"]["kind"]].split()
-                shaped(f["question"], {"kind": "s"} | dict.fromkeys(asked, "x"))
+            self.asked = f.get("question")  # messages and means are those of any vector
+            if "question" in f:
+                require(self.asked["kind"] != "mean", self.kind == "one-shot", not server or self.rounds == 1)
+                questioned(self.asked)
         roster = [row[:2] for row in rows] if server else [listed(member) for member in f["roster"]]
         keepers, coordinator = [listed(keeper) for keeper in keepers], f.get("coordinator")
         self.names, self.kept = ([typed(m, "sd")[0] for m in members] for members in (roster, keepers))

@@ -150,6 +150,7 @@ def test_a_session_asks_for_it():
         keys = provision(place / "keys", ["coordinator", *names])
         grid = Lattice(*ABOVE.box, state_exponent=-60)
         quiet = {"noise": 2.0**-12, "lattice": grid, "adjacency": ABOVE.adjacency, "components": 2}
+        quiet |= {"law": "one-shot", "decay": None, "rounds": 1}
         write_session(small_session(keys, names, asked=ABOVE, **quiet), place / "s.toml")
         session = read_session(place / "s.toml")
         assert session.question == ABOVE

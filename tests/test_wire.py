@@ -126,6 +126,10 @@ def variants(fields, rows):
     yield "an unknown field", fields | {"surprise": 1}, rows
     for asked in ({}, {"kind": "mean"}, {"kind": "surprise"}, {"kind": "count", "low": 0.0}, {"kind": "sum"}):
         yield f"the question {asked}", counting(fields) | {"question": asked}, rows
+    once = counting(fields)
+    yield "a count in two rounds", once | {"mechanism": once["mechanism"] | {"rounds": 2}}, rows
+    grouped = {"kind": "group by", "labels": ["a"], "question": {"kind": "mean", "low": 0.0}}
+    yield "a mean of groups without its range", once | {"question": grouped}, rows
     yield "an unknown field in a map", fields | {"quorum": fields["quorum"] | {"end": 1}}, rows
     yield "an unknown parameter", fields | {"mechanism": fields["mechanism"] | {"rate": 0.5}}, rows
     yield "a field is missing", {name: fields[name] for name in fields if name != "lattice"}, rows
@@ -157,7 +161,8 @@ def own(rows, parameters):
 def counting(fields):
     """Let a session ask how many say yes."""
     values = {"low": 0.0, "high": 1.0, "components": 1, "adjacency": 1.0}
-    return fields | {"question": {"kind": "count"}, "values": values}
+    once = {"law": "one-shot", "mixing": 0.5, "noise": 2.0, "rounds": 1}
+    return fields | {"question": {"kind": "count"}, "values": values, "mechanism": once}
 
 
 def rooted(fields, rows):

@@ -255,7 +255,8 @@ def test_sessions_that_come_too_soon_are_refused(policy, path):
 def test_a_policy_for_means_refuses_other_questions(policy, path):
     session = soon()
     low, high = session.lattice.low, session.lattice.high
-    asked = soon(asked=Sum(low, high), adjacency=Sum(low, high).adjacency)
+    once = {"law": "one-shot", "rounds": 1, "adjacency": Sum(low, high).adjacency}
+    asked = soon(asked=Sum(low, high), **once)
     with Ledger(path) as ledger:
         assert judged(policy, soon(adjacency=asked.adjacency), ledger) is None
         found = judged(policy, asked, ledger)

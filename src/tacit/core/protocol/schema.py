@@ -392,27 +392,36 @@ class _QuestionKind(msgspec.Struct):
 
 
 def _read_question(
-    entries: Any, what: str, own_type: Callable[[type[Any], Any], Any]
+    entries: Any, what: str, own_type: Callable[[type[Any], Any], Any], place: str = "question"
 ) -> dict[str, Any] | None:
-    """Read the table of a question; None if it is the mean."""
-    kind = converted(entries, _QuestionKind, what, own_type, "question").kind
+    """Read the table of a question; None if it is the mean of the values."""
+    top = place == "question"
+    kind = converted(entries, _QuestionKind, what, own_type, place).kind
     try:
-        table = _question_table(kind)
+        table = _question_table(kind, top)
     except ParameterError as error:
-        raise misplaced(what, "question.kind", str(error)) from None
-    found = asdict(converted(entries, table, what, own_type, "question"))
-    return None if kind == Mean.kind else found
+        raise misplaced(what, f"{place}.kind", str(error)) from None
+    found = asdict(converted(entries, table, what, own_type, place))
+    for word, value in found.items():
+        if isinstance(value, dict):
+            found[word] = _read_question(value, what, own_type, f"{place}.{word}")
+        elif isinstance(value, tuple) and value and isinstance(value[0], dict):
+            below = enumerate(value)
+            found[word] = tuple(
+                _read_question(one, what, own_type, f"{place}.{word}[{i}]") for i, one in below
+            )
+    return None if top and kind == Mean.kind else found
 
 
 @lru_cache(maxsize=64)
-def _question_table(kind: str) -> type[msgspec.Struct]:
+def _question_table(kind: str, top: bool = True) -> type[msgspec.Struct]:
     """Return the table of a question's parameters; a session has all of them.
 
-    Those of the mean are the session's `values`.
+    Those of the mean are the session's `values`, unless it is a part of another question.
     """
     asked = question_named(kind)
     types: dict[str, Any] = get_type_hints(asked)
-    own = [] if asked is Mean else dataclasses.fields(asked)  # type: ignore[arg-type]
+    own = [] if top and asked is Mean else dataclasses.fields(asked)  # type: ignore[arg-type]
     fields: list[Any] = [("kind", str), *((each.name, _carried(types[each.name])) for each in own)]
     return msgspec.defstruct(
         "_QuestionTable", fields, bases=(FieldTable,), frozen=True, forbid_unknown_fields=True
@@ -420,29 +429,43 @@ def _question_table(kind: str) -> type[msgspec.Struct]:
 
 
 def _carried(declared_type: Any) -> Any:
-    """Return the type of a question's parameter in a session: finite numbers."""
-    several: Any = tuple[Real | str, ...]
-    types: dict[Any, Any] = {float: Real, int: int, str: str, tuple[float, ...]: tuple[Real, ...]}
-    return types.get(declared_type, several)
+    """Return the type of a question's parameter in a session.
+
+    A number is finite. One of a list may be infinite, as the outer edges of a histogram: the question says.
+    """
+    known: tuple[Any, ...] = (int, str, tuple[float, ...], tuple[str, ...])
+    types: dict[Any, Any] = {each: each for each in known}
+    types |= {float: Real, Question: dict[str, Any], tuple[Question, ...]: tuple[dict[str, Any], ...]}
+    return types.get(declared_type, tuple[float | str, ...])
 
 
-def question_fields(asked: Question) -> dict[str, Any]:
+def question_fields(asked: Question, *, top: bool = True) -> dict[str, Any]:
     """Return the table of a question, as session files have it."""
-    table = _question_table(asked.kind)
-    given = {name: _unsigned_zero(getattr(asked, name)) for name in table.__struct_fields__}
+    table = _question_table(asked.kind, top)
+    given = {name: _as_written(getattr(asked, name)) for name in table.__struct_fields__}
     return asdict(msgspec.convert(given, table))
 
 
-def _unsigned_zero(value: Any) -> Any:
-    """Return numbers without a negative zero: it would hash differently."""
+def _as_written(value: Any) -> Any:
+    """Return numbers without a negative zero, which would hash differently."""
     if isinstance(value, tuple):
-        return tuple(map(_unsigned_zero, value))
+        return tuple(map(_as_written, value))
+    if isinstance(value, Question):
+        return question_fields(value, top=False)
     return value + 0.0 if isinstance(value, float) else value
 
 
 def question_of(table: Mapping[str, Any]) -> Question:
     """Return the question that a table says; it refuses wrong parameters."""
-    return question_named(table["kind"])(**{word: table[word] for word in table if word != "kind"})
+    return question_named(table["kind"])(**{word: _as_read(table[word]) for word in table if word != "kind"})
+
+
+def _as_read(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(map(_as_read, value))
+    if value != value:  # noqa: PLR0124 - NaN differs from itself
+        raise ParameterError("a parameter of a question must be a number, got NaN.")
+    return question_of(value) if isinstance(value, dict) else value
 
 
 def as_carried(asked: Question) -> Question:
@@ -453,8 +476,8 @@ def as_carried(asked: Question) -> Question:
         found = None
     if found is None or found != asked:
         raise ParameterError(
-            f"the parameters of a {asked.kind} in a session must be text, or finite numbers that a double "
-            "holds exactly."
+            f"the parameters of a {asked.kind} in a session must be text, or numbers that a double holds "
+            "exactly."
         )
     return found
 

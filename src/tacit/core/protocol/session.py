@@ -253,6 +253,33 @@ class Session:
                 f"{must[2]} components and adjacency {must[3]!r}, got {low:g} to {high:g}, {self.components} "
                 f"components and adjacency {self.adjacency!r}."
             )
+        self._check_course(asked)
+
+    def _check_course(self, asked: Question) -> None:
+        """Refuse what only a mean can be asked with.
+
+        A state that fades towards others is a quantity that moves, such as a speed. A record in a bucket is
+        none. Its answer needs one draw, and the number of records that were used.
+        """
+        what = f"a session that asks for a {asked.kind}"
+        if not named(self.law).shadowed:
+            raise ParameterError(
+                f"{what} must draw its noise once: it is never more accurate with {self.law} noise. Take the "
+                "law one-shot."
+            )
+        if self.edges is None and self.rounds != 1:
+            raise ParameterError(
+                f"{what} around a server must have one round, got {self.rounds}: more would not change the "
+                "answer."
+            )
+        if self.edges is not None:
+            from tacit.core.theory.accuracy import reaches_average
+
+            if not reaches_average(self.mechanism):
+                raise ParameterError(
+                    f"{what} on a graph must aim at the true average, in which every record counts the same: "
+                    "take one mixing for all, and Metropolis weights (--true-average)."
+                )
 
     def _check_own(self, roster: OneOf) -> None:
         """Refuse own parameters of the one known agent that no session has."""

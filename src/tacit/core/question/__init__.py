@@ -2,7 +2,7 @@
 
 Every question is a mean of vectors. `base` says what a question must define: encode, diameter, decode. One
 file per question: `mean`, `sum`, `count`, `histogram`, `quantile`, `variance`, `weighted_mean`, `group_by`,
-`several`, `own`. Session files know some by name. `words` reads and writes a question in one word.
+`several`, `own`. Session files know all but `own` by name. `words` reads and writes a question in one word.
 """
 
 from tacit.base.errors import ParameterError
@@ -40,7 +40,9 @@ __all__ = [
     "short_form",
 ]
 
-_CARRIED: tuple[type[Question], ...] = (Mean, Sum, Count, Histogram, Quantile, Variance, WeightedMean)
+_CARRIED: tuple[type[Question], ...] = (
+    Mean, Sum, Count, Histogram, Quantile, Variance, WeightedMean, GroupBy, Several,
+)  # fmt: skip
 _KINDS = {asked.kind: asked for asked in _CARRIED}
 
 
@@ -64,4 +66,4 @@ def parse_question(text: str) -> Question:
     >>> parse_question("group-by:north,south:mean:0:10")
     GroupBy(labels=('north', 'south'), question=Mean(low=0.0, high=10.0, numbers=1))
     """
-    return read_short(text, {**_KINDS, GroupBy.kind: GroupBy})
+    return read_short(text, _KINDS)

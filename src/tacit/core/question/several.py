@@ -56,8 +56,8 @@ class Several(Question):
     def shares(self) -> tuple[Fraction, ...]:
         """The share of the loss of each question; they add up to 1."""
         sizes = zip(self.questions, self.weights, strict=True)
-        parts = [Fraction(math.cbrt(each.components * weight)) for each, weight in sizes]
-        return tuple(part / sum(parts) for part in parts)
+        parts = [_cube_root(each.components * Fraction(weight)) for each, weight in sizes]
+        return tuple(Fraction(part, sum(parts)) for part in parts)
 
     @property
     def _factors(self) -> list[Fraction]:
@@ -144,3 +144,12 @@ class ScaledNoise:
     def radius(self, failure_probability: float, weights: Sequence[float] = (1.0,)) -> float:
         """Return the radius of a sum of components, scaled back."""
         return self.factor * self.noise.radius(failure_probability, weights)
+
+
+def _cube_root(number: Fraction) -> int:
+    """Return 2^60 times the cube root, rounded down: the same everywhere."""
+    whole = max((number.numerator << 180) // number.denominator, 1)
+    root = 1 << -(-whole.bit_length() // 3)
+    while (better := (2 * root + whole // root**2) // 3) < root:  # Newton's method, from above
+        root = better
+    return root

@@ -131,6 +131,8 @@ def _texted(kind: type[Any] | None, value: Any) -> Any:
 def _written(value: object) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(map(_written, value))}]"
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{word} = {_written(entry)}" for word, entry in value.items()) + " }"
     if isinstance(value, str):
         return json.dumps(value)
     if isinstance(value, datetime):
