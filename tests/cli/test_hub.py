@@ -157,9 +157,9 @@ def test_a_session_is_not_waited_for_where_no_hub_serves(run, answer, hub):
     assert answer("hub", "show", hub)["tasks"] == []
 
 
-def test_pause_resume_drain_are_settings(run, hub, tmp_path):
-    for verb, state in (("pause", "paused"), ("resume", "serving"), ("drain", "draining")):
-        run("hub", verb, hub)
+def test_pause_and_resume_are_settings(run, hub, tmp_path):
+    for verb, state in (("pause", "paused"), ("resume", "serving"), ("pause --stop", "draining")):
+        run("hub", *verb.split(), hub)
         store = HubStore(tmp_path / hub)
         assert store.setting("state") == state
         store.close()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 EPILOG = """\b
 Examples:
   tacit hub new hub --address wss://hub.example.org:7447     once: an authority, keys, an empty store
-  tacit hub serve hub                                        runs until it is stopped or drained
+  tacit hub serve hub                                        runs until it is stopped
   tacit hub run hub --loss 0.1 --low 0 --high 50             one session, now, with all connected agents
   tacit hub run hub --loss 0.01 --low 0 --high 50 --every 60s --keepers north,south --name load
   tacit hub show hub
@@ -496,12 +496,16 @@ def cancel(*, home: Path, name: str, as_json: bool) -> None:
         click.echo(f"{name} is cancelled, with {counted(len(found), 'running session')}.")
 
 
-@command.command(epilog="\b\nExample:\n  tacit hub pause hub\n")
+@command.command(epilog="\b\nExamples:\n  tacit hub pause hub\n  tacit hub pause hub --stop\n")
 @click.argument("home", metavar="HUB", type=HUB)
+@click.option("--stop", is_flag=True, help="Stop the hub when running sessions are over.")
 @options.json_option
-def pause(*, home: Path, as_json: bool) -> None:
+def pause(*, home: Path, stop: bool, as_json: bool) -> None:
     """Start no sessions until `tacit hub resume`; running ones continue."""
-    _set_state(home, "paused", "No session starts until `tacit hub resume`.", as_json)
+    if stop:
+        _set_state(home, "draining", "The hub stops when no session is running.", as_json)
+    else:
+        _set_state(home, "paused", "No session starts until `tacit hub resume`.", as_json)
 
 
 @command.command(epilog="\b\nExample:\n  tacit hub resume hub\n")
@@ -510,14 +514,6 @@ def pause(*, home: Path, as_json: bool) -> None:
 def resume(*, home: Path, as_json: bool) -> None:
     """Start sessions again after `tacit hub pause`."""
     _set_state(home, "serving", "Sessions start again.", as_json)
-
-
-@command.command(epilog="\b\nExample:\n  tacit hub drain hub\n")
-@click.argument("home", metavar="HUB", type=HUB)
-@options.json_option
-def drain(*, home: Path, as_json: bool) -> None:
-    """Start no sessions, and stop the hub when running ones are over."""
-    _set_state(home, "draining", "The hub stops when no session is running.", as_json)
 
 
 def _set_state(home: Path, state: str, sentence: str, as_json: bool) -> None:

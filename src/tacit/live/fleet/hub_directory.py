@@ -75,7 +75,7 @@ def move_hub(
     at = _listening(address, listen)
     names = _names(host, hosts)
     if is_served(home):
-        raise InputError(f"a hub runs with {home}: stop it first (`tacit hub drain`, or SIGTERM).")
+        raise InputError(f"a hub runs with {home}: stop it first (`tacit hub pause --stop`, or SIGTERM).")
     authority = load_authority(home / AUTHORITY)
     if new_store:
         HubStore(home, create=True).close()
