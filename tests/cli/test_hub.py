@@ -43,8 +43,10 @@ def test_invitations_are_lines_for_one_hub(run, answer, hub):
     lines = run("invite", "meter-*", "--count", 3, "--hub", hub).stdout.split()
     assert len({Invitation.parse(one).secret for one in lines}) == 3
     assert answer("hub", "show", hub)["open_invitations"] == 4
-    assert "1 invitation withdrawn" in run("hub", "withdraw", hub, "alice").output
-    assert "3 invitations withdrawn" in run("hub", "withdraw", hub, "--all").output
+    assert "1 invitation withdrawn" in run("invite", "alice", "bob", "--hub", hub, "--withdraw").output
+    run("invite", "alice", "--hub", hub)
+    assert answer("invite", "meter-*", "--hub", hub, "--withdraw") == {"withdrawn": 3}
+    assert "1 invitation withdrawn" in run("invite", "*", "--hub", hub, "--withdraw").output
 
 
 @pytest.mark.parametrize(

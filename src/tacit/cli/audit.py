@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from tacit.cli import options, output, series
 from tacit.cli.drawing import require_drawable, width_option, write_figure
@@ -162,10 +161,7 @@ def _from_files(
 
     if files and folder is not None:
         raise click.UsageError("Give transcripts or --transcripts FOLDER, not both.")
-    source = click.get_current_context().get_parameter_source
-    given = [name for name in _running_options() if source(name) is ParameterSource.COMMANDLINE]
-    clash = [options.spelled(name) for name in given]
-    if clash:
+    if clash := options.given(*_running_options()):
         raise click.UsageError(f"The transcripts already say this: leave {', '.join(clash)} out.")
     common = {name: asked[name] for name in ("adjacency", "failure_probability")}
     common |= {"seeds": _likely_seeds(), "progress": tell}

@@ -524,21 +524,3 @@ def _set_state(home: Path, state: str, sentence: str, as_json: bool) -> None:
         output.print_json({"path": home, "state": state})
     else:
         click.echo(sentence)
-
-
-@command.command(epilog="\b\nExamples:\n  tacit hub withdraw hub alice\n  tacit hub withdraw hub --all\n")
-@click.argument("home", metavar="HUB", type=HUB)
-@click.argument("name", required=False)
-@click.option("--all", "everything", is_flag=True, help="Withdraw all unused invitations.")
-@options.json_option
-def withdraw(*, home: Path, name: str | None, everything: bool, as_json: bool) -> None:
-    """Withdraw unused invitations: those for a name, or all."""
-    from tacit.live.fleet.store import HubStore
-
-    if (name is None) != everything:
-        raise click.UsageError("Give a name or --all.")
-    count = HubStore(home).withdraw(name)
-    if as_json:
-        output.print_json({"withdrawn": count})
-    else:
-        click.echo(f"{counted(count, 'invitation')} withdrawn.")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from tacit.base.report import counted
 from tacit.cli import options, output
 from tacit.cli.hub import HUB
 
@@ -17,6 +18,7 @@ Examples:
   tacit invite alice --hub hub                      one line: give it to alice's owner over a private channel
   tacit invite alice bob north south --hub hub
   tacit invite 'meter-*' --count 50 --hub hub       50 lines; each agent chooses its name
+  tacit invite alice --hub hub --withdraw           alice's line can no longer be used
 """
 
 
@@ -37,6 +39,9 @@ Examples:
 @click.option(
     "--address", help="Where the agent reaches the hub, wss://host:port.  [default: the hub's address]"
 )
+@click.option(
+    "--withdraw", is_flag=True, help="Withdraw unused invitations for names that match; '*' is all."
+)
 @options.json_option
 def command(
     *,
@@ -46,13 +51,14 @@ def command(
     hours: float,
     days: float,
     address: str | None,
+    withdraw: bool,
     as_json: bool,
 ) -> None:
     """Print invitations: each line lets one agent or keeper enrol once.
 
     The line holds the hub's address, the fingerprint of its authority's key, the name or pattern, when it
     expires, and a secret. Anyone who has it can enrol under that name, so send it over a private
-    channel. The hub keeps only a hash of the secret. `tacit hub withdraw` withdraws unused invitations.
+    channel. The hub keeps only a hash of the secret.
     """
     from tacit.base.errors import InputError
     from tacit.live.fleet.hub_directory import AUTHORITY
@@ -60,6 +66,16 @@ def command(
     from tacit.live.fleet.store import HubStore
     from tacit.live.identity.identity import load_authority
 
+    if withdraw:
+        if more := options.given("count", "hours", "days", "address"):
+            raise click.UsageError(f"{', '.join(more)} cannot go with --withdraw.")
+        with closing(HubStore(home)) as store:
+            count = sum(map(store.withdraw, names))
+        if as_json:
+            output.print_json({"withdrawn": count})
+        else:
+            click.echo(f"{counted(count, 'invitation')} withdrawn.")
+        return
     if not 0 < hours <= 24 * 365:
         raise InputError(f"--hours must be above 0 and at most a year, got {hours:g}.")
     if not 0 < days <= 3650:

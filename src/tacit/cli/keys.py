@@ -41,12 +41,12 @@ Examples:
 
 @command.command(epilog=AUTHORITY_EPILOG)
 @click.option("--out", type=DIRECTORY, default="authority", show_default=True, help="Directory to make.")
-@click.option("--name", help="The authority's name in certificates.  [default: authority]")
+@click.option("--name", default="authority", show_default=True, help="The authority's name in certificates.")
 @click.option("--days", type=options.NUMBER, default=365.0, show_default=True, help="Days until it expires.")
 @click.option("--renew", is_flag=True, help="Extend the authority in this directory; its key stays.")
 @options.force_option
 @options.json_option
-def authority(*, out: Path, name: str | None, days: float, renew: bool, force: bool, as_json: bool) -> None:
+def authority(*, out: Path, name: str, days: float, renew: bool, force: bool, as_json: bool) -> None:
     """Make an authority, which decides who may connect.
 
     Agents see its fingerprint when they install a certificate: compare the two over another channel. With
@@ -56,11 +56,11 @@ def authority(*, out: Path, name: str | None, days: float, renew: bool, force: b
     from tacit.live.identity.key_report import KeyReport
 
     if renew:
-        if name is not None or force:
-            raise click.UsageError("--renew keeps name and key: give neither --name nor --force.")
+        if more := options.given("name", "force"):
+            raise click.UsageError(f"--renew keeps name and key: leave out {', '.join(more)}.")
         output.print_result(KeyReport.of_authority(out, renew_authority(out, days=days)), as_json)
         return
-    made = new_authority(name or "authority", out, days=days, force=force)
+    made = new_authority(name, out, days=days, force=force)
     note = f"Keep {out} where only you can read it."
     output.print_result(KeyReport.of_authority(out, made, note), as_json)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from tacit.cli.failures import JSON_ASKED
 from tacit.core.theory.plan import Plan
@@ -209,6 +210,13 @@ def _options(name: str, changes: Mapping[str, Any]) -> list[Callable[[F], F]]:
         usual |= {"default": default, "show_default": True}
     made = click.option(spelled(name), name, **usual | dict(changes))
     return [made, one_shot_option] if known.kind == "law" else [made]
+
+
+def given(*names: str) -> list[str]:
+    """Return those of these options that the command line has, as spelled."""
+    ctx = click.get_current_context()
+    found = [name for name in names if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    return [next(one.opts[0] for one in ctx.command.params if one.name == name) for name in found]
 
 
 def spelled(name: str) -> str:

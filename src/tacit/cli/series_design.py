@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from tacit.base.errors import ParameterError
 from tacit.cli import options
@@ -79,8 +78,7 @@ def require_hides(hides: str | None) -> str:
 
 def refuse_series_options(*names: str) -> None:
     """Refuse options that only a series has, where none is asked for."""
-    source = click.get_current_context().get_parameter_source
-    given = [options.spelled(name) for name in names if source(name) is ParameterSource.COMMANDLINE]
+    given = options.given(*names)
     if given:
         raise click.UsageError(f"{', '.join(given)} can be given for a series only: add --series SLOTS.")
 

@@ -184,11 +184,9 @@ class HubStore:
             now, name, key, number,
         )  # fmt: skip
 
-    def withdraw(self, pattern: str | None = None) -> int:
-        """Remove unused invitations, all or those for one name; return how many."""
-        if pattern is None:
-            return self._do("DELETE FROM invitation WHERE used IS NULL")
-        return self._do("DELETE FROM invitation WHERE used IS NULL AND pattern = ?", pattern)
+    def withdraw(self, pattern: str) -> int:
+        """Remove unused invitations for names that match; return how many."""
+        return self._do("DELETE FROM invitation WHERE used IS NULL AND pattern GLOB ?", pattern)
 
     def open_invitations(self, now: float) -> int:
         """Return how many invitations can still be used."""
