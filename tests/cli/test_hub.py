@@ -32,6 +32,10 @@ def test_a_hub_is_made_once(run, answer, hub):
     assert (found["address"], found["state"]) == ("wss://hub.example.org:7447", "not running")
     assert len(found["authority"]) == 64
     assert answer("keys", "show", "hub/authority")["key_fingerprint"] == found["authority"]
+    moved = answer("hub", "new", hub, "--moved", "--address", "wss://new.example.org:7447")
+    assert moved["authority"] == found["authority"]
+    assert answer("hub", "show", hub)["address"] == "wss://new.example.org:7447"
+    assert answer("keys", "show", "hub/coordinator")["hosts"] == ["new.example.org"]
 
 
 def test_invitations_are_lines_for_one_hub(run, answer, hub):

@@ -59,7 +59,17 @@ def command() -> None:
     """
 
 
-@command.command(epilog="\b\nExample:\n  tacit hub new hub --address wss://hub.example.org:7447\n")
+NEW_EPILOG = """\b
+Examples:
+  tacit hub new hub --address wss://hub.example.org:7447
+\b
+On the machine that a hub's directory was copied to:
+  tacit ledger adopt hub/hub.ledger
+  tacit hub new hub --moved --address wss://new.example.org:7447
+"""
+
+
+@command.command(epilog=NEW_EPILOG)
 @click.argument("home", metavar="HUB", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--address", required=True, help="Where members reach it, wss://host:port.")
 @click.option(
@@ -74,53 +84,45 @@ def command() -> None:
     show_default=True,
     help="How long its certificates are valid.",
 )
+@click.option("--moved", is_flag=True, help="Give the stopped hub in this directory another address.")
+@click.option(
+    "--new-store", is_flag=True, help="With --moved: make an empty store, because hub.sqlite was lost."
+)
 @options.json_option
 def new(
-    *, home: Path, address: str, listen: str | None, hosts: tuple[str, ...], days: float, as_json: bool
+    *,
+    home: Path,
+    address: str,
+    listen: str | None,
+    hosts: tuple[str, ...],
+    days: float,
+    moved: bool,
+    new_store: bool,
+    as_json: bool,
 ) -> None:
     """Make a hub's directory: its authority, its keys and an empty store.
 
     While the hub runs, it renews its certificates automatically, and members get theirs from it.
+
+    With --moved, the hub in the directory gets a certificate for another address. Members keep their keys and
+    certificates. If a member's policy has the old address, change `hub` in it. With --new-store, invitations,
+    schedules, results and running sessions are lost: those sessions end when they expire, and members
+    continue with later ones.
     """
-    from tacit.live.fleet.hub_directory import new_hub
+    from tacit.live.fleet.hub_directory import move_hub, new_hub
     from tacit.live.fleet.hub_report import HubReport
 
-    fingerprint = new_hub(home, address, listen=listen, hosts=hosts, days=days)
-    output.print_result(HubReport(home, address, fingerprint), as_json)
-
-
-MOVE_EPILOG = """\b
-Examples, on the machine that the directory was copied to:
-  tacit ledger adopt hub/hub.ledger
-  tacit hub move hub --address wss://new.example.org:7447
-  tacit hub serve hub
-"""
-
-
-@command.command("move", epilog=MOVE_EPILOG)
-@click.argument("home", metavar="HUB", type=HUB)
-@click.option("--address", required=True, help="Where members reach the hub from now on, wss://host:port.")
-@click.option(
-    "--listen",
-    help="Where it listens.  [default: the port of --address, at all addresses unless that is loopback]",
-)
-@click.option("--host", "hosts", multiple=True, help="A further name or address in its certificate.")
-@click.option("--new-store", is_flag=True, help="Make an empty store, because hub.sqlite was lost.")
-@options.json_option
-def move(
-    *, home: Path, address: str, listen: str | None, hosts: tuple[str, ...], new_store: bool, as_json: bool
-) -> None:
-    """Give a stopped hub another address, and a certificate for it.
-
-    Members keep their keys and certificates. If a member's policy has the old address, change `hub` in it.
-    With --new-store, invitations, schedules, results and running sessions are lost: those sessions end when
-    they expire, and members continue with later ones.
-    """
-    from tacit.live.fleet.hub_directory import move_hub
-    from tacit.live.fleet.hub_report import HubReport
-
-    fingerprint = move_hub(home, address, listen=listen, hosts=hosts, new_store=new_store)
-    output.print_result(HubReport(home, address, fingerprint, moved=True), as_json)
+    if moved:
+        if options.given("days"):
+            raise click.UsageError(
+                "--days is for a new hub: one that has moved keeps the life of its certificates."
+            )
+        fingerprint = move_hub(home, address, listen=listen, hosts=hosts, new_store=new_store)
+    elif new_store:
+        raise click.UsageError("--new-store goes with --moved: a new hub has an empty store anyway.")
+    else:
+        fingerprint = new_hub(home, address, listen=listen, hosts=hosts, days=days)
+    output.print_result(HubReport(home, address, fingerprint, moved=moved), as_json)
 
 
 SERVE_EPILOG = """\b
