@@ -26,18 +26,17 @@ KEPT, PAGE = DOCS / "benchmarks.json", DOCS / "benchmarks.md"
 
 HEAD = """# Benchmarks
 
-For people who ask how fast tacit is: after this page you can compare its speed with other programs.
+For people who ask how fast tacit is.
 
 `make bench` measures everything and writes this page; `python -m benchmarks SCRIPT --keep` measures one
 script again and replaces its rows. Compare ratios, not milliseconds of different scripts, which may come from
 different machines.
 
-Contestants take turns, and every turn counts in every column. Milliseconds are medians over the turns. Ratios
-are taken within a turn: their median, and in brackets their middle half. A ratio above 1 means that tacit is
-faster, and a ratio below 1 that it is slower. "By processor time" is the ratio of the processor time, all
-cores added up: other programs hardly change it. "Others" is the share of the machine that other programs took
-meanwhile. A limit does only the work that cannot be avoided: against it, 1 is the best possible
-ratio. `benchmarks/` describes inputs and peers, one script per question.
+Contestants take turns. Milliseconds are medians over the turns. Ratios are taken within a turn: their median,
+and in brackets their middle half. Above 1 tacit is faster. "By processor time" adds up all cores: other
+programs hardly change it. A limit does only the work that cannot be avoided: against it, 1 is the best
+possible ratio. `benchmarks/` describes inputs and peers; `docs/benchmarks.json` also has the number of turns
+and the share of the machine that other programs took.
 """
 
 
@@ -52,8 +51,6 @@ class Row:
     unit: str
     ratio: tuple[float, float, float]
     core_ratio: float | None
-    turns: int
-    others: float
     goal: float | None
 
     @property
@@ -87,8 +84,6 @@ def rows(measured: dict[str, Any]) -> Iterator[Row]:
                     answer.unit,
                     (float(low), float(middle), float(high)),
                     answer.core_ratio(ours, peer),
-                    answer.turns,
-                    float(np.median(answer.others)),
                     goals.get(peer),
                 )
 
@@ -104,15 +99,17 @@ def print_table(measured: dict[str, Any], console: Console) -> None:
 
 
 def markdown(found: list[Row]) -> str:
-    """Return rows as a Markdown table."""
+    """Return rows as a Markdown table, which asks each question once."""
     head = ["measured", "against", "theirs, ms", "tacit, ms", "per", "tacit is … times as fast"]
-    head += ["by processor time", "turns", "others", "goal"]
+    head += ["by processor time", "goal"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    above = None
     for row in found:
         times = [*(f"{number:.3g}" for number in row.milliseconds), row.unit, row.spread]
         core = "" if row.core_ratio is None else f"{row.core_ratio:.3g}"
-        told = [row.question, row.peer, *times, core, str(row.turns), f"{row.others:.0%}", row.verdict]
+        told = ["" if row.question == above else row.question, row.peer, *times, core, row.verdict]
         lines.append(f"| {' | '.join(told)} |")
+        above = row.question
     return "\n".join(lines) + "\n"
 
 
