@@ -21,12 +21,15 @@ _WIDTH = 100
 _ENOUGH = 2
 """An option that so many commands have, with the same words, is told once."""
 _HELP = ("-h, --help", "Show the help of a command and exit; every command has it.")
+_EXAMPLES = 2
+"""So many examples of a command are shown; --help has all."""
 _PREFACE = """# Command line
 
 For anyone at a terminal: every command with its options and an example.
 
 Made from `--help` by `python docs/make.py`; do not edit. What several commands share
-is told once here; `--help` of a command shows everything.
+is told once here; a command that lists such an option again has another default.
+`--help` of a command shows everything. [Exit codes](exit-codes.md) have their page.
 
 ## Options of several commands
 
@@ -44,14 +47,52 @@ def markdown() -> str:
     for command, ctx in found:
         own = copy.copy(command)
         own.add_help_option = False
-        own.params = [option for option in command.params if not _is_shared(option, ctx, shared)]
+        own.params = [
+            _with_default_alone(option, ctx, shared)
+            for option in command.params
+            if not _is_shared(option, ctx, shared)
+        ]
         also = [_told(option, ctx)[0] for option in command.params if _is_shared(option, ctx, shared)]
-        if isinstance(own, click.Group) and command is not main:
-            own.commands = {}  # each has its section
-        text = f"## {ctx.command_path}\n\n```text\n{_stripped(own.get_help(ctx))}```\n"
+        own.epilog = _first_examples(command.epilog or "")
+        if isinstance(own, click.Group):  # each of its commands has a section, with examples
+            own.commands, own.epilog = {}, None
+        usage = _stripped(own.get_help(ctx)).removeprefix("Usage: ")
+        text = f"## {ctx.command_path}\n\n```text\n{usage}```\n"
         names = ", ".join(f"`{name.split()[0].rstrip(',')}`" for name in also)
         parts.append(text + (f"\n[Also](#options-of-several-commands): {names}.\n" if also else ""))
     return "\n".join(parts)
+
+
+def _first_examples(epilog: str) -> str:
+    """Leave out all but the first examples; longer lines go on below."""
+    kept, seen = [], 0
+    for line in epilog.splitlines():
+        seen += line.startswith("  tacit ")
+        if not line.startswith("  ") or seen <= _EXAMPLES:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def _with_default_alone(
+    option: click.Parameter, ctx: click.Context, shared: dict[str, tuple[str, str]]
+) -> click.Parameter:
+    """Leave out the words of a shared option whose default differs."""
+    name, text = _told(option, ctx)
+    usual = shared.get(str(option.name), ("", ""))
+    if (
+        not isinstance(option, click.Option)
+        or not text
+        or (name, _words(text)) != (usual[0], _words(usual[1]))
+    ):
+        return option
+    short = copy.copy(option)
+    short.help = (option.help or "").removeprefix(_words(option.help or "")).strip()
+    return short
+
+
+def _words(text: str) -> str:
+    """Return what an option's help says, without the default."""
+    return re.sub(r"\s+\[(?:default|required)[^\[\]]*\]$", "", text)
 
 
 def _shared(found: list[tuple[click.Command, click.Context]]) -> dict[str, tuple[str, str]]:
