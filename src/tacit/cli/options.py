@@ -182,6 +182,7 @@ _TYPES: dict[str, dict[str, Any]] = {
     "parameters": {"type": Parameter(PER_AGENT), "multiple": True, "metavar": "NAME=VALUE"},
     "weights": {"metavar": "NAME_OR_FILE"},
     "flag": {"is_flag": True},
+    "question": {"metavar": "QUESTION"},
 }
 """How a field of a question is read on the command line, by its kind."""
 
@@ -221,7 +222,7 @@ def given(*names: str) -> list[str]:
 
 def spelled(name: str) -> str:
     """Return the option of a field; --parameter is one of `parameters`."""
-    other = {"parameters": "--parameter", "span": "--range"}
+    other = {"parameters": "--parameter", "span": "--range", "question": "--ask"}
     return other.get(name, f"--{name.replace('_', '-')}")
 
 

@@ -58,7 +58,8 @@ def _reason(plan: Trial) -> str:
     after = f"after {plan.rounds} round{'s' * (plan.rounds != 1)}"
     if plan.rounds is not None and solve(replace(plan, tolerance=_ANY)) is not None:
         both = plan.radius is not None and solve(replace(plan, radius=None)) is not None
-        bound = f" if they must stay within {plan.radius:.4g} of the target" if both else ""
+        asked = (plan.radius or 0.0) * plan.unit
+        bound = f" if they must stay within {asked:.4g} of the target" if both else ""
         return f"{after} agents may still differ by more than {plan.tolerance:.4g}{bound}."
     n = plan.graph.n if plan.graph is not None else plan.agents
     size = "agents" if n is None else f"{n:,} agent{'s' * (n != 1)}"
@@ -68,7 +69,7 @@ def _reason(plan: Trial) -> str:
     privacy += "" if plan.plan.law is None else f" and {plan.law.name} noise"
     keepers = plan.plan.keepers
     privacy += f" and {keepers} keeper{'s' * (keepers != 1)}" if keepers else ""
-    radius = "" if plan.radius is None else f" stay within {plan.radius:.4g} of the target"
+    radius = "" if plan.radius is None else f" stay within {plan.radius * plan.unit:.4g} of the target"
     percent = f" with {100 * (1 - plan.b):.6g}% probability" if radius else ""
     agree = f" agree within {plan.tolerance:.4g} {after}" if plan.rounds is not None else ""
     joined = " and".join(part for part in (radius + percent, agree) if part)
@@ -83,7 +84,8 @@ def _one_shot_hint(plan: Trial) -> str:
     mechanism = plan.one_shot(plan.epsilon)
     if not plan.met_by(mechanism):
         return ""
-    return f" One-shot noise would also work, with radius {shown_up(plan.radius_of(mechanism), _DIGITS)}."
+    radius = plan.radius_of(mechanism) * plan.unit
+    return f" One-shot noise would also work, with radius {shown_up(radius, _DIGITS)}."
 
 
 def _alternatives(plan: Trial) -> Iterator[Changes]:
@@ -144,6 +146,8 @@ def _with(plan: Trial, side: str, value: float) -> tuple[str, Trial | None]:
         side == "epsilon" and plan.by_loss
     ):  # the alternative is a loss, which will be divided by the adjacency again
         return "loss", replace(plan, epsilon=value / plan.adjacency)
+    if side == "radius":
+        return side, replace(plan, radius=value / plan.unit)
     return side, replace(plan, **{side: value})  # type: ignore[arg-type]
 
 
@@ -151,7 +155,9 @@ def _radius(plan: Trial) -> float | None:
     if plan.radius is None or not _radius_is_free(plan):
         return None
     found = solve(replace(plan, radius=None))
-    return None if found is None else found.radius_of(found.mechanism(found.epsilon or 1.0)) * (1 + 1e-9)
+    if found is None:
+        return None
+    return found.radius_of(found.mechanism(found.epsilon or 1.0)) * plan.unit * (1 + 1e-9)
 
 
 def _epsilon(plan: Trial) -> float | None:
@@ -174,6 +180,8 @@ def _failure(plan: Trial) -> float | None:
 
 def _agents(plan: Trial) -> int | None:
     if plan.graph is not None or plan.agents is None or plan.radius is None:
+        return None
+    if plan.unit != 1.0:  # of another number of agents the radius would be another one
         return None
     if plan.epsilon is None or plan.failure_probability is None:
         return None

@@ -90,7 +90,8 @@ class Design(ByValue, Shown):
 
     def notes(self) -> list[str]:
         """Return sentences that a user should read besides the numbers."""
-        notes = [self.warning or "", self._about_law()]
+        asked = self.promise.answer
+        notes = [self.warning or "", self._about_law(), *([] if asked is None else asked.notes())]
         if self.promise.target == "weighted":
             notes.append(
                 "The agents agree on a weighted average: those with more neighbours or less mixing count "
@@ -108,11 +109,16 @@ class Design(ByValue, Shown):
 
     def _about_law(self) -> str:
         """Say why this law was chosen, or what one-shot noise would gain."""
+        if self.plan.drawn_once:  # nothing else makes sense
+            return ""
         by_default = self.plan.law is None and self.plan.mixing is None
         if self.drawn_once:
             return "" if not by_default else ONE_DRAW if len(usual_laws(self.plan)) == 1 else COMPARED
+        if self._unit is None:
+            return ""
         said = (
-            f"One-shot noise of the same epsilon has radius {shown_up(self.baseline.radius)}, {self.compared}"
+            f"One-shot noise of the same epsilon has radius {shown_up(self._unit * self.baseline.radius)}, "
+            f"{self.compared}"
         )
         return (
             f"{said}: the difference is the price of fresh noise in every round."
@@ -158,9 +164,15 @@ class Design(ByValue, Shown):
         None if it is not, or if the range is unknown.
         """
         asked = self.plan
-        if (asked.adjacency, asked.spread, asked.low) == (None, None, None):
+        if (asked.adjacency, asked.spread, asked.low, asked.question) == (None,) * 4:
             return None
         return wide_radius(self.promise.radius, self.promise.spread)
+
+    @property
+    def _unit(self) -> float | None:
+        """How much of the answer one unit of a component is."""
+        asked = self.promise.question
+        return 1.0 if asked is None else asked.unit(self.mechanism.n)
 
     def summary(self, unit: str = "") -> Summary:
         """Return the answer for people, in the unit of the values."""
@@ -171,10 +183,14 @@ class Design(ByValue, Shown):
         if not self.drawn_once:
             sections["One-shot"] = [
                 Row("noise", typed(self.baseline.mechanism.law.c), "drawn once, at the same ε"),
-                Row("radius", up(self.baseline.radius), self.compared, unit),
+                *(
+                    []
+                    if self._unit is None
+                    else [Row("radius", up(self._unit * self.baseline.radius), self.compared, unit)]
+                ),
             ]
         if self.trust:
-            sections["Price of trust"] = [_price(row) for row in self.trust]
+            sections["Price of trust"] = [_price(row, self._unit) for row in self.trust]
         title = f"{describe_size(self.mechanism)}; answered: {self.answered}"
         return Summary(title, sections, tuple(self.notes()))
 
@@ -194,11 +210,14 @@ class Design(ByValue, Shown):
         return [Row("mixing", typed(law.sigma), chosen), noise, *further]
 
 
-def _price(row: Trust) -> Row:
+def _price(row: Trust, unit: float | None) -> Row:
     if row.loss is None:
         return Row(trusted(row.keepers), "none", "no loss is large enough")
-    wide = "" if row.radius is None else f"; at the loss above the radius is {up(row.radius)}"
-    said = f"loss for this radius: two values are told apart {right_at_most(row.loss)} of the time{wide}"
+    wide = ""
+    if row.radius is not None and unit is not None:
+        wide = f"; at the loss above the radius is {up(unit * row.radius)}"
+    same = "radius" if unit is not None else "noise"
+    said = f"loss for this {same}: two values are told apart {right_at_most(row.loss)} of the time{wide}"
     return Row(trusted(row.keepers), up(row.loss), said)
 
 
@@ -262,7 +281,7 @@ def answer(plan: Plan) -> Design:
         promise=solved.promise_of(solved.mechanism(solved.epsilon)),
         baseline=solved.promise_of(solved.one_shot(solved.epsilon)),
         answered=answered,
-        smoothest=_smoothest(plan) if answered == "rounds" else None,
+        smoothest=_smoothest(plan) if answered == "rounds" and not plan.drawn_once else None,
         solved=solved,
     )
 

@@ -10,6 +10,8 @@ import numpy as np
 
 from tacit.core.mechanism import Mechanism
 from tacit.core.theory import accuracy
+from tacit.core.theory.agreement import apart
+from tacit.core.theory.endings import shares
 from tacit.core.theory.laplace_sum import LaplaceSum
 
 
@@ -18,7 +20,9 @@ from tacit.core.theory.laplace_sum import LaplaceSum
 class ComponentNoise:
     """The exact law of the noise of linear functions of a mean vector.
 
-    The components have independent noise of one law, `each`.
+    The components have independent noise of one law, `each`. With a mechanism, a number of rounds and a
+    spread, the radii are those of every agent's own vector then. It is also off by what is left of the
+    starts.
 
     Examples
     --------
@@ -29,12 +33,19 @@ class ComponentNoise:
     """
 
     each: LaplaceSum
+    ended: tuple[Mechanism, int, float] | None = None
     _found: dict[tuple[float, tuple[tuple[float, int], ...]], float] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, mechanism: Mechanism, rounds: int | None = None) -> ComponentNoise:
-        """Return the noise of what a mechanism's agents agree on."""
-        return cls(accuracy.deviation(mechanism, rounds))
+    def of(
+        cls, mechanism: Mechanism, rounds: int | None = None, spread: float | None = None
+    ) -> ComponentNoise:
+        """Return the noise of what a mechanism's agents agree on.
+
+        With rounds and a spread of the starts, it is that of every agent's own vector after these rounds.
+        """
+        ended = None if rounds is None or spread is None else (mechanism, rounds, spread)
+        return cls(accuracy.deviation(mechanism, rounds), ended)
 
     @property
     def variance(self) -> float:
@@ -47,8 +58,18 @@ class ComponentNoise:
         parts = tuple((size, many) for size, many in zip(sizes.tolist(), times.tolist(), strict=True) if size)
         key = (failure_probability, parts)
         if key not in self._found:  # a decoder asks for the same sums again and again
-            self._found[key] = self._sum_of(parts).quantile(failure_probability).high if parts else 0.0
+            self._found[key] = self._radius(failure_probability, parts) if parts else 0.0
         return self._found[key]
+
+    def _radius(self, b: float, parts: Sequence[tuple[float, int]]) -> float:
+        if self.ended is None:
+            return self._sum_of(parts).quantile(b).high
+        mechanism, rounds, spread = self.ended
+        share = shares(mechanism, b)
+        # Each of the components may be so far from the average; all of them together are within that.
+        own = apart(mechanism, rounds, spread, share.agreement / sum(many for _, many in parts)).own
+        weight = sum(size * many for size, many in parts)
+        return (self._sum_of(parts).quantile(share.average).high + weight * own) * (1 + 2.0**-40)
 
     def _sum_of(self, parts: Sequence[tuple[float, int]]) -> LaplaceSum:
         one = self.each

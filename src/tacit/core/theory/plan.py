@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tacit.core.graph.core import GraphLike
     from tacit.core.law import Law
     from tacit.core.mechanism import Mechanism
+    from tacit.core.question import Question
 
 _LARGEST = sys.float_info.max
 NO_KEEPERS = (
@@ -168,6 +169,12 @@ class Plan:
     low: float | None = _asked("number", "analyze design session studio", "Smallest possible value.")
     high: float | None = _asked("number", "analyze design session studio", "Largest possible value.")
     components: int = _asked("whole", "analyze design session studio", "How many numbers a value has.", 1)
+    question: Question | str | None = _asked(
+        "question",
+        "analyze design",
+        "Ask something else than a mean: count, sum:0:10, histogram:0,1,2,5, quantile:0,1,2,5:0.5, "
+        "variance:0:10, … It has the range of its records, and hides any change of one.",
+    )
     adjacency: float | None = _asked(
         "positive",
         "analyze design simulate session studio",
@@ -210,6 +217,8 @@ class Plan:
             )
         if self.keepers and self.graph is not None:
             raise ParameterError(NO_KEEPERS, "keepers")
+        if self.question is not None:
+            self._take_question()
         self._exclude("epsilon", "loss", "epsilon or loss (= epsilon × adjacency)")
         self._exclude("spread", "low", "spread or the range (low and high)")
         if (self.low is None) != (self.high is None):
@@ -217,6 +226,31 @@ class Plan:
         low, high = self.low or 0.0, 1.0 if self.high is None else self.high
         if self.low is not None and not (low < high and math.isfinite(high - low)):
             raise ParameterError(f"the range must be finite with low < high, got {low} to {high}.", "high")
+
+    def _take_question(self) -> None:
+        """Refuse what the question says itself; the mean is the range alone."""
+        from tacit.core.question import Mean
+
+        for name in ("low", "high", "spread", "components"):
+            if getattr(self, name) != Plan.__dataclass_fields__[name].default:
+                raise ParameterError(
+                    f"the question says what the records are: leave the {_words(name)} out.", name
+                )
+        if isinstance(self.question, Mean):
+            asked, (low, high) = self.question, self.question.box
+            means = {"low": float(low), "high": float(high), "components": asked.components, "question": None}
+            for name, value in means.items():
+                object.__setattr__(self, name, value)
+        elif self.adjacency is not None:
+            raise ParameterError(
+                "a smaller adjacency is for means only: a question hides any change of a record. Leave it "
+                "out.",
+                "adjacency",
+            )
+        elif self.drawn_once and not self.chosen_law.shadowed:
+            from tacit.core.theory.planned_answer import no_motion
+
+            raise ParameterError(no_motion(self.asked), "law")
 
     def _names(self) -> Sequence[Hashable]:
         """What the agents are called, before anything is checked."""
@@ -243,16 +277,33 @@ class Plan:
     @cached_property
     def scope(self) -> Scope:
         """Adjacency, spread and tolerance, with the defaults of the help."""
+        if self.question is not None:
+            return scope(self.asked.adjacency, None, self.tolerance, self.span)
         span = None if self.low is None else self.span
         return scope(self.adjacency, self.spread, self.tolerance, span, self.components)
+
+    @property
+    def asked(self) -> Question:
+        """What is asked: the question, or the mean of the values."""
+        from tacit.core.question import Mean, Question
+
+        if self.question is None:
+            return Mean(*self.span, self.components)
+        assert isinstance(self.question, Question)
+        return self.question
+
+    @property
+    def drawn_once(self) -> bool:
+        """Whether fresh noise in every round makes no sense for the question."""
+        return self.question is not None and self.graph is None and not self.asked.moves
 
     @cached_property
     def chosen_law(self) -> type[Law]:
         """The noise law asked about: fading noise unless another was named."""
-        from tacit.core.law import Fading, named
+        from tacit.core.law import Fading, OneShot, named
 
         if self.law is None:
-            return Fading
+            return OneShot if self.drawn_once else Fading
         return named(self.law) if isinstance(self.law, str) else self.law
 
     @cached_property
@@ -267,7 +318,7 @@ class Plan:
         """The weights on the graph, read from their file where one was given."""
         from tacit.core.mechanism.topology import rule_names
 
-        if self.true_average:
+        if self.true_average or (self.question is not None and self.weights is None):
             return "metropolis"
         if not isinstance(self.weights, str) or self.weights in rule_names():
             return self.weights
@@ -279,6 +330,8 @@ class Plan:
     @property
     def span(self) -> tuple[float, float]:
         """The range of values; an error if it was not given."""
+        if self.question is not None:
+            return self.asked.box
         if self.low is None or self.high is None:
             raise ParameterError("the range of values is missing: give low and high.", "low")
         return self.low, self.high
@@ -343,6 +396,7 @@ class Plan:
             "failure_probability": self.failure_probability,
             "rounds": self.rounds,
             "components": self.components,
+            "question": self.question,
         }
 
 
@@ -494,6 +548,22 @@ def _parameters(name: str, value: Any) -> tuple[tuple[str, float | tuple[float, 
     return tuple(found.items())
 
 
+def _question(name: str, value: Any) -> Question:
+    from tacit.core.question import Question, parse_question
+
+    if isinstance(value, Question):
+        return value
+    if not isinstance(value, str):
+        raise ParameterError(
+            f"{name} must be a question, like tacit.Histogram([0, 1, 2]), or its word, got {shown(value)}.",
+            name,
+        )
+    try:
+        return parse_question(value)
+    except ParameterError as error:
+        raise ParameterError(str(error), name) from None
+
+
 def _as_given(name: str, value: Any) -> Any:  # noqa: ARG001
     return value
 
@@ -515,5 +585,6 @@ KINDS: dict[str, Callable[[str, Any], Any]] = {
     "parameters": _parameters,
     "weights": _as_given,
     "flag": _flag,
+    "question": _question,
 }
 """How a field is checked, by its kind; each error names the field."""

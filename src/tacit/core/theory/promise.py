@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit.base.arguments import number, positive, whole
 from tacit.base.arrays import ByValue
-from tacit.base.errors import LawError
+from tacit.base.errors import LawError, ParameterError
 from tacit.base.extras import explains_extras
 from tacit.base.report import Shown, Summary, dataframe, some_rounds
 from tacit.base.rounding import shown_up
 from tacit.core.mechanism import Mechanism
 from tacit.core.mechanism.base import require_mechanism
+from tacit.core.question import Mean, Question
 from tacit.core.theory import accuracy, convergence, privacy
 from tacit.core.theory.advice import keeper_warnings
 from tacit.core.theory.endings import ending, shares
 from tacit.core.theory.laplace_sum import require_probability
-from tacit.core.theory.plan import scope
+from tacit.core.theory.plan import Plan, scope
+from tacit.core.theory.planned_answer import PlannedAnswer, planned, question_word, require_fitting
 from tacit.core.theory.promise_rows import describe, promise_sections, target_notes
 
 if TYPE_CHECKING:
@@ -52,6 +55,8 @@ class Promise(ByValue, Shown):
         bounds are for a single one of them.
     horizon : int or None
         Number of rounds that ε and the radii are for; None for an endless run.
+    question : Question or None
+        What is asked, if not a mean. Radii are those of vectors; `answer` has the intervals of its parts.
     """
 
     mechanism: Mechanism
@@ -72,6 +77,14 @@ class Promise(ByValue, Shown):
     target: str
     components: int
     radius_all_components: float
+    question: Question | None = None
+
+    @cached_property
+    def answer(self) -> PlannedAnswer | None:
+        """How exact the answer to the question will be; None for a mean."""
+        if self.question is None:
+            return None
+        return planned(self.mechanism, self.question, self.failure_probability, self.horizon, self.spread)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
@@ -102,7 +115,13 @@ class Promise(ByValue, Shown):
             "noise": None,
             "decay": None,
             **{word: _plain(value) for word, value in law.worded().items()},
+            **self._asked(),
         }
+
+    def _asked(self) -> dict[str, Any]:
+        if self.question is None or self.answer is None:
+            return {}
+        return {"question": question_word(self.question), "answer": self.answer.as_dict()}
 
     def to_dataframe(self) -> pd.DataFrame:
         """Return the exact numbers as a pandas table of one row.
@@ -113,7 +132,8 @@ class Promise(ByValue, Shown):
 
     def summary(self, unit: str = "") -> Summary:
         """Return every number for people, in the unit of the values."""
-        notes = (*target_notes(self), *keeper_warnings(self.mechanism.keepers, self.mechanism.n))
+        asked = () if self.answer is None else self.answer.notes()
+        notes = (*asked, *target_notes(self), *keeper_warnings(self.mechanism.keepers, self.mechanism.n))
         return Summary(describe(self.mechanism), promise_sections(self, unit), notes)
 
     def radius_meaning(self) -> str:
@@ -134,6 +154,7 @@ def analyze(
     tolerance: float | None = None,
     spread: float | None = None,
     components: int = 1,
+    question: Question | str | None = None,
 ) -> Promise:
     """Return what a mechanism promises.
 
@@ -149,6 +170,9 @@ def analyze(
         How close agents must be to agree; a thousandth of the spread unless given.
     components : int
         How many numbers a value has. `radius` is for a single one of them.
+    question : Question, optional
+        What is asked, if not a mean. It says adjacency, spread and components, and the promise has an
+        `answer` with intervals.
 
     Examples
     --------
@@ -158,6 +182,12 @@ def analyze(
     (0.15, 5)
     """
     require_mechanism(mechanism)
+    asked = None
+    if question is not None:
+        asked, components = Plan(question=question).asked, Plan(question=question).asked.components
+        adjacency = _of_question(asked, adjacency)
+        spread = asked.box[1] - asked.box[0] if spread is None else spread
+        require_fitting(mechanism, asked)
     adjacency = None if adjacency is None else positive("adjacency", adjacency)
     spread = None if spread is None else number("spread", spread, "be a number of at least 0", least=0.0)
     adjacency, spread, tolerance = scope(adjacency, spread, tolerance)
@@ -193,7 +223,21 @@ def analyze(
         components=components,
         radius_all_components=every.radius,
         target="average" if accuracy.reaches_average(mechanism) else "weighted",
+        question=None if isinstance(asked, Mean) else asked,
     )
+
+
+def _of_question(asked: Question, adjacency: float | None) -> float:
+    """Return the adjacency of a question; a mean may have a smaller one."""
+    if adjacency is None or isinstance(asked, Mean):
+        return asked.adjacency if adjacency is None else adjacency
+    if adjacency != asked.adjacency:
+        raise ParameterError(
+            f"the adjacency of a {asked.kind} must be {asked.adjacency!r}, which hides any change of a "
+            f"record, got {adjacency!r}. Leave it out.",
+            "adjacency",
+        )
+    return adjacency
 
 
 def _rate(mechanism: Mechanism) -> float | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tacit.base.report import Row, component_rows, each, near, some_rounds, typed, up
+from tacit.base.report import Row, component_rows, counted, each, near, some_rounds, typed, up
 from tacit.core.mechanism import Distributed, Mechanism
 from tacit.core.theory import accuracy
 from tacit.core.theory.advice import trusted
@@ -66,6 +66,13 @@ def accuracy_rows(made: Promise, unit: str = "") -> list[Row]:
 
     The radius is for one component, and for all of them at once.
     """
+    if made.question is not None and made.answer is not None:
+        told = "standard deviation in each component of the mean vector"
+        return [
+            Row("question", made.question.kind, f"of {counted(made.mechanism.n, 'record')}"),
+            *made.answer.rows(made.failure_probability),
+            Row("noise", up(made.variance**0.5), told),
+        ]
     average = made.target == "average"
     aim = "the true average of all values" if average else "a weighted average, NOT the true one"
     wider = made.chebyshev_radius / made.average_radius

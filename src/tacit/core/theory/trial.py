@@ -82,7 +82,7 @@ class Trial:
             law=usual_laws(plan)[0] if law is None else law,
             agents=plan.agents,
             epsilon=epsilon,
-            radius=plan.radius,
+            radius=None if plan.radius is None else _of_vectors(plan, plan.radius),
             failure_probability=plan.failure_probability,
             rounds=plan.rounds,
             tolerance=plan.scope.tolerance,
@@ -98,6 +98,11 @@ class Trial:
     def by_loss(self) -> bool:
         """Whether privacy was given as a loss; then alternatives are losses, too."""
         return self.plan.loss is not None
+
+    @property
+    def unit(self) -> float:
+        """How much of the answer one unit of a component is; 1 for a mean."""
+        return _unit(self.plan) or 1.0
 
     @property
     def adjacency(self) -> float:
@@ -273,6 +278,32 @@ class Rough(NamedTuple):
     apart_by_noise: float
 
 
+def _unit(plan: Plan) -> float | None:
+    """Return the unit of the plan's answers; None if it has none."""
+    if plan.question is None:
+        return 1.0
+    n = plan.network.n if plan.network is not None else plan.agents
+    return None if n is None else plan.asked.unit(n)
+
+
+def _of_vectors(plan: Plan, radius: float) -> float:
+    """Return the radius of vectors that a radius of the answer needs."""
+    unit = _unit(plan)
+    if unit is not None:
+        return radius if unit == 1.0 else math.nextafter(radius / unit, 0.0)
+    if plan.asked.unit(1) is None:
+        raise ParameterError(
+            f"the intervals of a {plan.asked.kind} have no single radius: give the loss and a size, and the "
+            "design says how wide they are.",
+            "radius",
+        )
+    raise ParameterError(
+        f"the radius of a {plan.asked.kind} is a number of records or a sum, so it depends on how many "
+        "agents there are: give their number.",
+        "agents",
+    )
+
+
 def usual_laws(plan: Plan) -> tuple[type[Law], ...]:
     """Return the noise laws to try for a plan; the first is the usual one.
 
@@ -282,6 +313,8 @@ def usual_laws(plan: Plan) -> tuple[type[Law], ...]:
     """
     if plan.law is not None:
         return (plan.chosen_law,)
+    if plan.drawn_once:
+        return (OneShot,)
     if plan.graph is not None or plan.mixing is not None:
         return (Fading,)
     b = plan.failure_probability
