@@ -53,6 +53,26 @@ def test_every_public_name_of_a_package_is_there(name):
         assert getattr(package, public) is getattr(package, public)
 
 
+@pytest.mark.parametrize("name", PACKAGES)
+def test_dir_shows_what_is_public_and_nothing_else(name):
+    """Tab completion is how a reader walks from the root to a function."""
+    package = importlib.import_module(name)
+    shown = {each for each in dir(package) if not each.startswith("_")}
+    modules = {each.name for each in pkgutil.iter_modules(package.__path__)}
+    public = set(getattr(package, "__all__", ())) - {"__version__"}
+    assert shown
+    assert public <= shown <= public | modules
+    for each in shown & modules:
+        assert getattr(package, each) is sys.modules[f"{name}.{each}"]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_name_that_is_not_there_is_told(name):
+    package = importlib.import_module(name)
+    with pytest.raises(AttributeError, match=f"'{re.escape(name)}' has no attribute 'nonsense'"):
+        _ = package.nonsense
+
+
 def test_a_class_name_is_used_once():
     names = Counter(
         node.name for tree in trees().values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)
@@ -117,7 +137,8 @@ def test_the_verbs_and_nouns_of_the_root():
         "Variance",
         "WeightedMean",
     }
-    assert verbs | nouns <= set(tacit.__all__) == set(dir(tacit)) | {"__version__"}
+    floors = {"base", "core", "lab", "live", "cli", "studio"}
+    assert verbs | nouns <= set(tacit.__all__) == (set(dir(tacit)) | {"__version__"}) - floors
     made = tacit.design(agents=50, epsilon=1.0, mixing=0.5)
     assert tacit.analyze(made.mechanism).radius == made.promise.radius
 

@@ -1,6 +1,12 @@
 """tacit: agree on the average of private numbers, round by round.
 
-Three floors and a door, from the ground up:
+In the order in which you need them:
+
+- `ask`: what a question of your records would give. `design`: the best parameters for a promise; `analyze`:
+  what given parameters promise. `simulate`: many runs. `compare`: other methods. `examine`: try to break it.
+- `FleetAgent` follows a hub; `tacit.live` has agents, keepers and coordinators of single sessions.
+
+Below are three floors, from the ground up, and two doors:
 
 - `tacit.base`: errors, files, arrays, reports: what every floor needs.
 - `tacit.core`: what is promised, and why: questions, laws, mechanisms, theory, protocol. Pure.
@@ -8,7 +14,7 @@ Three floors and a door, from the ground up:
 - `tacit.live`: what runs for real: members, hubs, ledgers, the verifier.
 - `tacit.cli` and `tacit.studio`: the command line and the web page.
 
-The names below load their module when first used, so that ``import tacit`` costs nothing.
+All names load their module when first used, so that ``import tacit`` costs nothing.
 """
 
 from typing import TYPE_CHECKING
@@ -40,6 +46,13 @@ if TYPE_CHECKING:
     from tacit.lab.comparison import compare
     from tacit.lab.simulation import ask, simulate
     from tacit.live.fleet.follower import FleetAgent
+
+    from . import base as base
+    from . import cli as cli
+    from . import core as core
+    from . import lab as lab
+    from . import live as live
+    from . import studio as studio
 
 __version__ = "0.2.0"
 
@@ -77,32 +90,34 @@ __all__ = [
     "simulate",
 ]
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "lab.audit": ("examine",),
-        "lab.comparison": ("compare",),
-        "base.errors": ("Infeasible", "InputError", "TacitError"),
-        "core.graph": ("Graph",),
-        "core.history": ("History",),
-        "core.law": ("Constant", "Fading", "OneShot"),
-        "core.mechanism": ("ClientServer", "Distributed"),
-        "core.question": (
-            "Count",
-            "GroupBy",
-            "Histogram",
-            "Mean",
-            "Own",
-            "Quantile",
-            "Several",
-            "Sum",
-            "Variance",
-            "WeightedMean",
-        ),
-        "live.fleet.follower": ("FleetAgent",),
-        "lab.simulation": ("ask", "simulate"),
-        "core.theory.answers": ("Design", "design"),
-        "core.theory.promise": ("Promise", "analyze"),
-        "core.theory.plan": ("Plan",),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = exports(
+        __name__,
+        {
+            "lab.audit": ("examine",),
+            "lab.comparison": ("compare",),
+            "base.errors": ("Infeasible", "InputError", "TacitError"),
+            "core.graph": ("Graph",),
+            "core.history": ("History",),
+            "core.law": ("Constant", "Fading", "OneShot"),
+            "core.mechanism": ("ClientServer", "Distributed"),
+            "core.question": (
+                "Count",
+                "GroupBy",
+                "Histogram",
+                "Mean",
+                "Own",
+                "Quantile",
+                "Several",
+                "Sum",
+                "Variance",
+                "WeightedMean",
+            ),
+            "live.fleet.follower": ("FleetAgent",),
+            "lab.simulation": ("ask", "simulate"),
+            "core.theory.answers": ("Design", "design"),
+            "core.theory.promise": ("Promise", "analyze"),
+            "core.theory.plan": ("Plan",),
+        },
+        ("base", "core", "lab", "live", "cli", "studio"),
+    )

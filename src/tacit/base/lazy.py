@@ -1,38 +1,54 @@
 """Packages whose public names load their module when first used.
 
-This keeps ``import tacit`` and ``tacit --help`` fast. A public name must differ from the names of the
-package's modules (`tests/test_structure.py`): importing such a module would replace the public name.
+This keeps ``import tacit`` and ``tacit --help`` fast, and ``dir`` shows what is public. A public name must
+differ from the names of the package's modules (`tests/test_structure.py`): importing such a module would
+replace the public name. A package hides ``__getattr__`` from type checkers: it would accept any name.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
 
-def modules(package: str, names: tuple[str, ...]) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return ``__getattr__`` and ``__dir__`` for a package of modules."""
+def modules(
+    package: str, names: tuple[str, ...] | None = None
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` for a package of modules.
+
+    Without `names`, all modules are public whose names begin with a letter.
+    """
+
+    def listed() -> list[str]:
+        if names is not None:
+            return sorted(names)
+        from pkgutil import iter_modules
+
+        found = (module.name for module in iter_modules(sys.modules[package].__path__))
+        return sorted(name for name in found if not name.startswith("_"))
 
     def load(name: str) -> object:
-        if name not in names:
+        if name.startswith("_") or name not in listed():
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return import_module(f"{package}.{name}")
 
-    return load, lambda: sorted(names)
+    return load, listed
 
 
 def exports(
-    package: str, homes: Mapping[str, tuple[str, ...]]
+    package: str, homes: Mapping[str, tuple[str, ...]], rooms: tuple[str, ...] = ()
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` for a lazy package.
 
-    `homes` says which module has which names.
+    `homes` says which module has which names; `rooms` are modules that are public themselves.
     """
     home = {name: f"{package}.{module}" for module, names in homes.items() for name in names}
+    load_module, _ = modules(package, rooms)
 
     def load(name: str) -> object:
         if name not in home:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            return load_module(name)
         try:
             return getattr(import_module(home[name]), name)
         except ModuleNotFoundError as error:
@@ -40,4 +56,4 @@ def exports(
 
             raise missing_extra(error, f"{package}.{name}") or error from None
 
-    return load, lambda: sorted(home)
+    return load, lambda: sorted((*home, *rooms))

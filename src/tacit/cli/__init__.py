@@ -16,6 +16,8 @@ import click
 from tacit import __version__
 from tacit.cli import failures
 
+__all__ = ["VERBS", "main"]
+
 VERBS = {
     "analyze": "What given parameters promise: privacy, accuracy, agreement.",
     "design": "Find parameters for a promise; compare with one-shot noise.",
@@ -47,6 +49,10 @@ Examples:
   tacit design --agents 500 --epsilon 0.15 --mixing 0.8
   tacit demo
 """
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class Verbs(click.Group):

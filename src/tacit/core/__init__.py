@@ -1,7 +1,8 @@
 """What is promised, and why. Pure: no clock, disk or network."""
 
+from typing import TYPE_CHECKING
+
 from tacit.base.lazy import modules
 
-__getattr__, __dir__ = modules(
-    __name__, ("graph", "history", "law", "mechanism", "motion", "noise", "protocol", "question", "theory")
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = modules(__name__)

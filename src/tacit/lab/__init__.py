@@ -1,5 +1,8 @@
 """What would happen, and what could be learned."""
 
+from typing import TYPE_CHECKING
+
 from tacit.base.lazy import modules
 
-__getattr__, __dir__ = modules(__name__, ("audit", "comparison", "plots", "simulation"))
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = modules(__name__)

@@ -1,12 +1,15 @@
-"""The only package that uses the network, the disk and the clock.
+"""What runs for real: the only package with network, disk and clock.
 
-- `agent`, `keeper`, `coordinator`: members of a session, each a `participant` that `node` drives.
-- `transport`: frames between members. `status`, `transcript`: what a running member shows and records.
-- `ledger`: the messages of an agent and their loss; durable before anything is sent.
-- `identity`: keys, certificates, rosters. `session`: the public file that every member has.
-- `verification`: judge a session from its transcripts.
+In the order in which you need them:
 
-The names below load their module when first used.
+- `Identity`, `provision`, `Roster`, `read_roster`: keys, and who takes part (room `identity`).
+- `draft`, `write_session`, `read_session`, `explain`: the public file that every member has (`sessions`).
+- `Agent`, `Keeper`, `Coordinator`: members of a session; each is a `Participant` (`runtime`).
+- `Ledger`: what an agent sent and what it cost, durable before anything is sent (`ledger`).
+- rooms without names here: `fleet` (a hub and its followers), `verification` (judge a session from its
+  transcripts), `transport` (frames between members), `status` (what a running member shows).
+
+All names load their module when first used.
 """
 
 from typing import TYPE_CHECKING
@@ -45,19 +48,21 @@ __all__ = [
     "write_session",
 ]
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "runtime.agent": ("Agent",),
-        "ledger.budget": ("Balance", "Reservation"),
-        "runtime.coordinator": ("Coordinator",),
-        "runtime.keeper": ("Keeper",),
-        "runtime.participant": ("Participant",),
-        "sessions.design": ("draft",),
-        "identity.identity": ("Identity", "provision"),
-        "ledger.ledger": ("Ledger",),
-        "identity.roster": ("Roster", "read_roster"),
-        "sessions.file": ("read_session", "write_session"),
-        "sessions.check": ("Explanation", "explain"),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = exports(
+        __name__,
+        {
+            "runtime.agent": ("Agent",),
+            "ledger.budget": ("Balance", "Reservation"),
+            "runtime.coordinator": ("Coordinator",),
+            "runtime.keeper": ("Keeper",),
+            "runtime.participant": ("Participant",),
+            "sessions.design": ("draft",),
+            "identity.identity": ("Identity", "provision"),
+            "ledger.ledger": ("Ledger",),
+            "identity.roster": ("Roster", "read_roster"),
+            "sessions.file": ("read_session", "write_session"),
+            "sessions.check": ("Explanation", "explain"),
+        },
+        ("fleet", "identity", "ledger", "runtime", "sessions", "status", "transport", "verification"),
+    )

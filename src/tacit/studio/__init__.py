@@ -7,3 +7,10 @@ answer), `compare` (two answers), `watched_run` (a simulated session, and what a
 NiceGUI: `shell`, `fields`, `panel` and `page_…`. `address` keeps the question in the address bar, and
 `server` serves the pages on this machine.
 """
+
+from typing import TYPE_CHECKING
+
+from tacit.base.lazy import modules
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = modules(__name__)

@@ -30,14 +30,15 @@ __all__ = [
     "horizon",
 ]
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "accounting": ("Account", "account", "horizon"),
-        "ahead": ("DrawnAhead",),
-        "approximate": ("delta_for_epsilon", "epsilon_delta"),
-        "gaussian": ("SafeGaussian",),
-        "safe": ("SafeNoise", "WholeNoise"),
-        "simulated": ("SimulatedNoise",),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = exports(
+        __name__,
+        {
+            "accounting": ("Account", "account", "horizon"),
+            "ahead": ("DrawnAhead",),
+            "approximate": ("delta_for_epsilon", "epsilon_delta"),
+            "gaussian": ("SafeGaussian",),
+            "safe": ("SafeNoise", "WholeNoise"),
+            "simulated": ("SimulatedNoise",),
+        },
+    )

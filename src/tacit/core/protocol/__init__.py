@@ -47,18 +47,19 @@ __all__ = [
     "Step",
 ]
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "agent": ("AgentMachine",),
-        "codec": ("Codec",),
-        "coordinator": ("CoordinatorMachine",),
-        "effects": ("Step",),
-        "messages": ("Refusal",),
-        "peer": ("PeerMachine",),
-        "roster": ("COORDINATOR", "Member"),
-        "schema": ("Deadlines",),
-        "session": ("Session", "SessionPromise"),
-        "private_state": ("Budget",),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = exports(
+        __name__,
+        {
+            "agent": ("AgentMachine",),
+            "codec": ("Codec",),
+            "coordinator": ("CoordinatorMachine",),
+            "effects": ("Step",),
+            "messages": ("Refusal",),
+            "peer": ("PeerMachine",),
+            "roster": ("COORDINATOR", "Member"),
+            "schema": ("Deadlines",),
+            "session": ("Session", "SessionPromise"),
+            "private_state": ("Budget",),
+        },
+    )

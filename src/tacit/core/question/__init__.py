@@ -46,6 +46,10 @@ _CARRIED: tuple[type[Question], ...] = (
 _KINDS = {asked.kind: asked for asked in _CARRIED}
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def question_named(kind: str) -> type[Question]:
     """Return the question that session files know by this name.
 

@@ -3,33 +3,36 @@
 The modules with public names are listed by ``dir(tacit.core.theory)`` and loaded when first used.
 """
 
+from typing import TYPE_CHECKING
+
 from tacit.base.lazy import modules
 
-__getattr__, __dir__ = modules(
-    __name__,
-    (
-        "accuracy",
-        "advice",
-        "agreement",
-        "answers",
-        "bounds",
-        "convergence",
-        "endings",
-        "finite_precision",
-        "graph_facts",
-        "influence",
-        "laplace_sum",
-        "mean_noise",
-        "moments",
-        "optimum",
-        "privacy",
-        "promise",
-        "plan",
-        "rates",
-        "selection",
-        "series",
-        "targets",
-        "trust",
-        "witness",
-    ),
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = modules(
+        __name__,
+        (
+            "accuracy",
+            "advice",
+            "agreement",
+            "answers",
+            "bounds",
+            "convergence",
+            "endings",
+            "finite_precision",
+            "graph_facts",
+            "influence",
+            "laplace_sum",
+            "mean_noise",
+            "moments",
+            "optimum",
+            "privacy",
+            "promise",
+            "plan",
+            "rates",
+            "selection",
+            "series",
+            "targets",
+            "trust",
+            "witness",
+        ),
+    )

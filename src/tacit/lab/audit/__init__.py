@@ -52,19 +52,20 @@ __all__ = [
     "write_folder",
 ]
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "beliefs": ("ADVERSARIES", "Adversary", "Belief", "belief"),
-        "broken_mechanisms": ("BROKEN", "Broken", "broken"),
-        "deployed": ("Deployed",),
-        "examination": ("examine",),
-        "distinguisher": ("LossLaw", "loss_law"),
-        "likelihood": ("log_likelihood", "log_likelihood_ratio", "residuals"),
-        "reconstruction": ("Posterior", "Prior", "reconstruct"),
-        "measure": ("measure_black_box", "measure_loss"),
-        "recorded": ("examine_files", "examine_folder", "read_folder", "write_folder"),
-        "report": ("NOT_PROVED", "AuditFinding", "AuditReport"),
-        "subjects": ("Simulated", "Subject"),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = exports(
+        __name__,
+        {
+            "beliefs": ("ADVERSARIES", "Adversary", "Belief", "belief"),
+            "broken_mechanisms": ("BROKEN", "Broken", "broken"),
+            "deployed": ("Deployed",),
+            "examination": ("examine",),
+            "distinguisher": ("LossLaw", "loss_law"),
+            "likelihood": ("log_likelihood", "log_likelihood_ratio", "residuals"),
+            "reconstruction": ("Posterior", "Prior", "reconstruct"),
+            "measure": ("measure_black_box", "measure_loss"),
+            "recorded": ("examine_files", "examine_folder", "read_folder", "write_folder"),
+            "report": ("NOT_PROVED", "AuditFinding", "AuditReport"),
+            "subjects": ("Simulated", "Subject"),
+        },
+    )

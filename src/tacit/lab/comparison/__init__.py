@@ -30,13 +30,14 @@ __all__ = [
     "compare_series",
 ]
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "case": ("Case",),
-        "comparison": ("Comparison", "MethodResult"),
-        "harness": ("METHODS", "compare"),
-        "method": ("Guarantee", "Method"),
-        "series": ("SeriesComparison", "compare_series"),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = exports(
+        __name__,
+        {
+            "case": ("Case",),
+            "comparison": ("Comparison", "MethodResult"),
+            "harness": ("METHODS", "compare"),
+            "method": ("Guarantee", "Method"),
+            "series": ("SeriesComparison", "compare_series"),
+        },
+    )

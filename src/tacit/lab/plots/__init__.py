@@ -61,14 +61,15 @@ _FIGURES = (
     "smoothness", "tradeoff", "trajectories",
 )  # fmt: skip
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "notebook": ("show",),
-        "style": ("save",),
-        **{name: (f"draw_{name}",) for name in _FIGURES},
-        "bounds": ("draw_bounds", "draw_tail"),
-        "graph": ("draw_graph", "draw_network"),
-        "results": ("draw_promise", "draw_series_runs", "draw_simulation", "draw_sweep"),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = exports(
+        __name__,
+        {
+            "notebook": ("show",),
+            "style": ("save",),
+            **{name: (f"draw_{name}",) for name in _FIGURES},
+            "bounds": ("draw_bounds", "draw_tail"),
+            "graph": ("draw_graph", "draw_network"),
+            "results": ("draw_promise", "draw_series_runs", "draw_simulation", "draw_sweep"),
+        },
+    )

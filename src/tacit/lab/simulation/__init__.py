@@ -47,20 +47,21 @@ __all__ = [
     "sweep",
 ]
 
-__getattr__, __dir__ = exports(
-    __name__,
-    {
-        "asking": ("SimulatedAnswer", "ask"),
-        "recorder": ("history_of",),
-        "engine": ("simulate",),
-        "lattice": ("SimulatedWholeNoise", "rounding_bound", "simulate_on_lattice"),
-        "measured": ("Measured", "measure"),
-        "outcome": ("sample_agent", "sample_average", "sample_outcome"),
-        "record": ("Record",),
-        "oracle": ("reference",),
-        "results": ("load", "save"),
-        "series": ("SeriesRuns", "household_readings", "simulate_series"),
-        "sweep_table": ("SweepTable",),
-        "sweeps": ("load_sweep", "sweep"),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = exports(
+        __name__,
+        {
+            "asking": ("SimulatedAnswer", "ask"),
+            "recorder": ("history_of",),
+            "engine": ("simulate",),
+            "lattice": ("SimulatedWholeNoise", "rounding_bound", "simulate_on_lattice"),
+            "measured": ("Measured", "measure"),
+            "outcome": ("sample_agent", "sample_average", "sample_outcome"),
+            "record": ("Record",),
+            "oracle": ("reference",),
+            "results": ("load", "save"),
+            "series": ("SeriesRuns", "household_readings", "simulate_series"),
+            "sweep_table": ("SweepTable",),
+            "sweeps": ("load_sweep", "sweep"),
+        },
+    )

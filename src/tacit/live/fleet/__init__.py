@@ -7,3 +7,10 @@
 - `policy`, `sources`: what an owner allows, and where the value comes from.
 - `hub_connection`, `follower`: a member that follows a hub.
 """
+
+from typing import TYPE_CHECKING
+
+from tacit.base.lazy import modules
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = modules(__name__)

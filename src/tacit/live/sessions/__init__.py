@@ -1,1 +1,8 @@
 """The public file of a session: read, design, check, cancel."""
+
+from typing import TYPE_CHECKING
+
+from tacit.base.lazy import modules
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = modules(__name__)

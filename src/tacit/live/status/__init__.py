@@ -1,1 +1,8 @@
 """Status pages of running members."""
+
+from typing import TYPE_CHECKING
+
+from tacit.base.lazy import modules
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = modules(__name__)

@@ -1,1 +1,8 @@
 """Frames between members: in memory, or WebSockets over mutual TLS."""
+
+from typing import TYPE_CHECKING
+
+from tacit.base.lazy import modules
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = modules(__name__)

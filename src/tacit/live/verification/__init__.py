@@ -1,1 +1,8 @@
 """Judge a session from what everyone could see of it."""
+
+from typing import TYPE_CHECKING
+
+from tacit.base.lazy import modules
+
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = modules(__name__)
