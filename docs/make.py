@@ -214,8 +214,8 @@ def refer() -> None:
     from tacit.core.protocol.diagrams import renewed
 
     (DOCS / "reference" / "cli.md").write_text(markdown())
-    files = DOCS / "reference" / "files.md"
-    files.write_text(renewed_fields(files.read_text()))
+    wire = DOCS / "reference" / "wire.md"
+    wire.write_text(renewed_fields(wire.read_text()))
     protocol = DOCS / "explanation" / "protocol.md"
     protocol.write_text(renewed(protocol.read_text()))
     metrics = DOCS / "reference" / "metrics.md"

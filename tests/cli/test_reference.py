@@ -16,9 +16,9 @@ def test_the_page_is_current():
 
 
 def test_the_fields_of_a_session_are_current():
-    page = PAGE.with_name("files.md").read_text()
+    page = PAGE.with_name("wire.md").read_text()
     assert renewed_fields(page) == page, "run: python docs/make.py --reference"
-    assert "| `deadlines.round` | all | number | 30 |" in page
+    assert "| `deadlines.round` | all | real | 30 |" in page
 
 
 def test_every_command_has_its_section(monkeypatch):

@@ -137,16 +137,16 @@ def _settings(command: click.Command) -> dict[str, Any]:
 
 _FIELDS = re.compile(r"(<!-- session fields -->\n).*?(<!-- end -->)", re.DOTALL)
 _TYPES = {
-    Endpoint: "address",
-    Digest: "hash, 43 characters",
-    Hides: "text",
-    MemberKey: "key, 43 characters",
-    Time: "date and time with its zone",
+    Endpoint: "only in files",
+    Digest: "32 bytes",
+    Hides: "map",
+    MemberKey: "32 bytes",
+    Time: "integer",
     bool: "true or false",
-    dict: "table",
-    float: "number",
-    int: "whole number",
-    str: "text",
+    dict: "map",
+    float: "real",
+    int: "integer",
+    str: "string",
 }
 _SORTS: dict[type[Struct], str] = {ServerSession: "server", GraphSession: "graph", SeriesSession: "series"}
 
@@ -157,7 +157,7 @@ def renewed_fields(page: str) -> str:
 
 
 def session_fields() -> str:
-    """Return the fields of a session file as a table, from the schema."""
+    """Return the fields of a session as a table, from the schema."""
     found: dict[str, tuple[FieldInfo, Meta]] = {}
     where: dict[str, list[str]] = {}
     for kind, sort in _SORTS.items():
@@ -165,15 +165,26 @@ def session_fields() -> str:
             found.setdefault(place, (field, meta))
             where.setdefault(place, []).append(sort)
     rows = [
-        ("field", "in", "type", "default", "meaning"),
+        ("field", "in", "type", "default", "meaning and condition"),
         ("---",) * 5,
         *(
-            (f"`{place}`", _where(where[place]), _type(field), _default(field, meta), meta.description)
+            (f"`{place}`", _where(where[place]), _type(field), _default(field, meta), _meaning(meta))
             for place, (field, meta) in found.items()
-            if not place.startswith("series.hides.")  # one text in a file
+            if not place.startswith(("series.hides.", "keepers.")) and not _is_table(field)
         ),
     ]
     return "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)
+
+
+def _is_table(field: FieldInfo) -> bool:
+    """Whether a field has rows of its own for what is in it."""
+    kind = kind_of(field)
+    return kind is not None and issubclass(kind, Struct) and kind is not Hides
+
+
+def _meaning(meta: Meta) -> str:
+    rule = (meta.extra or {}).get("rule", "")
+    return f"{meta.description} {rule[:1].upper()}{rule[1:]}{'.' if rule else ''}".strip()
 
 
 def _where(sorts: list[str]) -> str:
@@ -183,14 +194,14 @@ def _where(sorts: list[str]) -> str:
 def _type(field: FieldInfo) -> str:
     kind = kind_of(field)
     if kind is None:
-        return "text or list"
-    return _TYPES.get(kind, "table" if issubclass(kind, Struct) else "list")
+        return "string or array"
+    return _TYPES.get(kind, "map" if issubclass(kind, Struct) else "array")
 
 
 def _default(field: FieldInfo, meta: Meta) -> str:
     default = default_of(field)
     if default is NODEFAULT:
-        return "must be given"
+        return ""
     if default in (None, ()) or isinstance(default, Struct):
         return str((meta.extra or {}).get("otherwise", ""))
     return default if isinstance(default, str) else f"{default:g}"

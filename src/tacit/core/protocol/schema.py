@@ -1,7 +1,8 @@
 """What a session says: each field once, with its type, default and words.
 
 From these tables follow the session file (`tacit.live.sessions.file`), the canonical bytes (`canonical`),
-the options of `tacit session new` and `tacit hub run`, and the table of fields in docs/reference/files.md.
+the options of `tacit session new` and `tacit hub run`, and the table of fields in docs/reference/wire.md.
+Others implement from that table: `rule` says which values are allowed.
 
 A new field gets a default that means "exactly as before the field existed". The default is part of the wire
 format for ever: no session without the field gets another id. A field that decides about privacy has no
@@ -65,7 +66,13 @@ class Group(FieldTable, frozen=True):
 class Listed(FieldTable, frozen=True):
     """A member, as a file lists it."""
 
-    name: Annotated[str, about("1 to 64 letters, digits, dots, underscores or dashes (ASCII).")]
+    name: Annotated[
+        str,
+        about(
+            "1 to 64 letters, digits, dots, underscores or dashes (ASCII).",
+            rule="begins with a letter or digit",
+        ),
+    ]
     key: Annotated[MemberKey, about("Its Ed25519 public key.")]
     address: Annotated[Endpoint | None, about("Where it listens. Not part of the session.")] = None
 
@@ -80,20 +87,27 @@ class Listed(FieldTable, frozen=True):
 class Values(Group, frozen=True):
     """What an agent's value is, and which change of it is hidden."""
 
-    low: Annotated[Real, about("The least value. Smaller ones count as this.")]
-    high: Annotated[Real, about("The largest value. Larger ones count as this.")]
-    components: Annotated[int, about("How many numbers a value has.")]
+    low: Annotated[Real, about("The least value. Smaller ones count as this.", rule="no negative zero")]
+    high: Annotated[
+        Real, about("The largest value. Larger ones count as this.", rule="above `low`; no negative zero")
+    ]
+    components: Annotated[int, about("How many numbers a value has (k).", rule="1 to 1,000,000")]
     adjacency: Annotated[
-        Real, about("Two values of one agent that differ by at most this are hard to tell apart.")
+        Real,
+        about("Two values of one agent that differ by at most this are hard to tell apart.", rule="positive"),
     ]
 
 
 class NumberGrid(Group, frozen=True):
     """The grid of all numbers; see `tacit.core.mechanism.lattice.Lattice`."""
 
-    state_exponent: Annotated[int, about("States are whole numbers of 2^state_exponent.")]
-    bits: Annotated[int, about("Messages are this many bits finer than their noise.")]
-    reach_exponent: Annotated[int, about("No number is beyond 2^reach_exponent.")]
+    state_exponent: Annotated[
+        int, about("States are whole numbers of 2^state_exponent (s).", rule="−900 to 900")
+    ]
+    bits: Annotated[int, about("Messages are this many bits finer than their noise.", rule="8 to 51")]
+    reach_exponent: Annotated[
+        int, about("No number is beyond 2^reach_exponent (r).", rule="at most 1000; see section 3")
+    ]
 
 
 class Deadlines(FieldTable, frozen=True):
@@ -115,6 +129,7 @@ class Deadlines(FieldTable, frozen=True):
             "Seconds until a round closes without agents that are late.",
             option="round_deadline",
             verbs=("session", "hub"),
+            rule="above 0, to 31,622,400; in a series at most the interval",
         ),
     ] = 30.0
     start: Annotated[
@@ -123,11 +138,17 @@ class Deadlines(FieldTable, frozen=True):
             "Seconds to wait for all agents. Then fewer are enough.",
             option="start_deadline",
             verbs=("session", "hub"),
+            rule="above 0, to 31,622,400",
         ),
     ] = 60.0
     repeat: Annotated[
         Real,
-        about("Seconds until an unanswered message is sent again.", option="repeat", verbs=("session",)),
+        about(
+            "Seconds until an unanswered message is sent again.",
+            option="repeat",
+            verbs=("session",),
+            rule="above 0, to 31,622,400",
+        ),
     ] = 1.0
 
     def __post_init__(self) -> None:
@@ -150,6 +171,7 @@ class Quorum(Group, frozen=True, rename={"quorum": "round"}):
             option="quorum",
             verbs=("session",),
             otherwise="over half; on a graph 2",
+            rule="1 to N; always written",
         ),
     ] = None
     start: Annotated[
@@ -159,31 +181,47 @@ class Quorum(Group, frozen=True, rename={"quorum": "round"}):
             option="start",
             verbs=("session",),
             otherwise="the quorum",
+            rule="`quorum.round` to N; always written",
         ),
     ] = None
 
 
 _Mechanism = Annotated[
     dict[str, Any],
-    about("`law`, `rounds` and the law's parameters: `mixing`, `noise`, `decay` or its own."),
+    about(
+        "`law`, `rounds` and the law's parameters: `mixing`, `noise`, `decay` or its own.",
+        rule="below",
+    ),
 ]
 _Values = Annotated[Values, about("What a value is.")]
 _Question = Annotated[
     dict[str, Any] | None,
-    about("What is asked: its `kind`, and all parameters of that kind.", otherwise="the mean of the values"),
+    about(
+        "What is asked: its `kind`, and all parameters of that kind.",
+        otherwise="the mean of the values",
+        rule="below",
+    ),
 ]
 _Grid = Annotated[NumberGrid, about("The grid of all numbers.")]
+
+
+_AGENTS: Final = "of a graph: 2 to 100,000; with a server never written, `root` stands for it"
 
 
 class AnySession(Group, frozen=True, kw_only=True):
     """What all sessions have."""
 
-    format: Annotated[int, about(f"{FORMAT}.")]
+    format: Annotated[int, about("The format of sessions.", rule=f"{FORMAT}")]
     name: Annotated[str, about("For people; written as a member's name.")]
     expires: Annotated[
-        Time, about("When the session ends for everyone.", remark="nobody joins or speaks from then on")
+        Time,
+        about(
+            "When the session ends for everyone.",
+            remark="nobody joins or speaks from then on",
+            rule="1 to 253,402,300,799; of a series not before the end of the last slot plus one interval",
+        ),
     ]
-    topology: Annotated[str, about('"server" or "graph".')]
+    topology: Annotated[str, about("Who talks to whom.", rule="`server` or `graph`")]
     deadlines: Annotated[Deadlines, about("How long to wait.", remark="in seconds")] = msgspec.field(
         default_factory=Deadlines
     )
@@ -197,17 +235,36 @@ class AroundServer(AnySession, frozen=True, kw_only=True):
     coordinator_address: Annotated[
         Endpoint | None, about("Where the coordinator listens. Not part of the session.")
     ] = None
-    agents: Annotated[int | None, about("How many agents there are.", otherwise="from the roster")] = None
-    root: Annotated[Digest | None, about("The Merkle root of the roster.", otherwise="from the roster")] = (
-        None
-    )
-    roster: Annotated[tuple[Listed, ...], about("The agents, numbered in this order.")] = ()
+    agents: Annotated[
+        int | None,
+        about(
+            "How many agents there are (N).", otherwise="from the roster", rule="1 to 100,000; always written"
+        ),
+    ] = None
+    root: Annotated[
+        Digest | None,
+        about("The Merkle root of the roster.", otherwise="from the roster", rule="below; always written"),
+    ] = None
+    roster: Annotated[
+        tuple[Listed, ...],
+        about("The agents, numbered in this order.", rule=_AGENTS),
+    ] = ()
     keepers: Annotated[
-        tuple[Listed, ...], about("The members that hold masks and add the noise.", otherwise="none")
+        tuple[Listed, ...],
+        about(
+            "The members that hold masks and add the noise.",
+            otherwise="none",
+            rule="at most 16; then c and q are single reals",
+        ),
     ] = ()
     mask_bytes: Annotated[
         int | None,
-        about("How many bytes a masked number has; only with keepers.", otherwise="as few as the sum needs"),
+        about(
+            "How many bytes a masked number has (w).",
+            otherwise="as few as the sum needs",
+            rule="at least what section 3 says, at most 4 times that; always written with keepers, never "
+            "without",
+        ),
     ] = None
 
 
@@ -229,9 +286,13 @@ class SeriesSession(AroundServer, frozen=True, kw_only=True):
 class GraphSession(AnySession, frozen=True, kw_only=True):
     """A session without a coordinator."""
 
-    roster: Annotated[tuple[Listed, ...], about("The agents, numbered in this order.")]
+    roster: Annotated[tuple[Listed, ...], about("The agents, numbered in this order.", rule=_AGENTS)]
     edges: Annotated[
-        tuple[tuple[AgentNumber, AgentNumber], ...], about("Who talks to whom; must connect all.")
+        tuple[tuple[AgentNumber, AgentNumber], ...],
+        about(
+            "Pairs of agents that talk.",
+            rule="`[i, j]` with i < j, in rising order, each once, connecting all",
+        ),
     ]
     weights: Annotated[
         str | tuple[tuple[AgentNumber, AgentNumber, int], ...] | None,
@@ -239,6 +300,8 @@ class GraphSession(AnySession, frozen=True, kw_only=True):
             "How much each message counts: the name of a rule, or how many times an agent counts the "
             "message of another, or its own.",
             otherwise="all count the same",
+            rule="`metropolis`, or `[i, j, count]` in rising order, each pair once; j is i or a neighbour, "
+            "count 1 to 2⁵³",
         ),
     ] = None
     mechanism: _Mechanism

@@ -38,21 +38,21 @@ _LEAST_INTERVAL, _MOST_INTERVAL = 0.05, 366 * 86_400.0
 class Series(FieldTable, frozen=True, dict=True):
     """What all members of a series agree on, besides who they are."""
 
-    slots: Annotated[int, about("How many means there are (T).")]
-    interval: Annotated[Real, about("Seconds from one slot to the next.")]
+    slots: Annotated[int, about("How many means there are (T).", rule="1 to 10,000,000")]
+    interval: Annotated[Real, about("Seconds from one slot to the next.", rule="0.05 to 31,622,400")]
     begins: Annotated[Time, about("When slot 0 begins.")]
-    hides: Annotated[Hides, about('Which change of one agent\'s readings is hidden, like "step:2.0".')]
+    hides: Annotated[Hides, about("Which change of one agent's readings is hidden.", rule="below")]
     mechanism: Annotated[
-        str, about('"square-root" where a step is hidden, "independent" where a reading or a window is.')
+        str, about("How it is hidden.", rule="`square-root` where a step is hidden, else `independent`")
     ]
     steps: Annotated[
-        Real, about("The parameter of each keeper's discrete Gaussian draw, in grid steps (τ/h).")
+        Real, about("The parameter of each keeper's noise, in steps of 2^exponent.", rule="2³² to 2⁵²")
     ]
-    exponent: Annotated[int, about("The grid step is h = 2^exponent.")]
+    exponent: Annotated[int, about("The grid step is 2^exponent (e).", rule="−900 to 900")]
     low: Annotated[Real, about("The least reading. Smaller ones count as this.")]
-    high: Annotated[Real, about("The largest reading. Larger ones count as this.")]
+    high: Annotated[Real, about("The largest reading. Larger ones count as this.", rule="above `low`")]
     delta: Annotated[
-        Real, about("The probability with which the loss may be exceeded, for the whole series.")
+        Real, about("The probability with which the loss may be exceeded (δ).", rule="in (0, 1)")
     ]
 
     def __post_init__(self) -> None:
