@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from tacit.core.protocol.standing import Loss, Standing
+from tacit.core.question import Mean
 from tacit.live.fleet.invitation import Invitation
 from tacit.live.fleet.store import HubStore, SeenMember
 from tacit.live.status.document import HubNumbers, StatusDocument, WindowLoss
@@ -373,7 +374,7 @@ def test_a_gateway_enrols_many_with_one_command(run, answer, hub, tmp_path, monk
     assert "the-door-2.txt does not exist yet" in told  # a wrong pattern shows before the agents run
     del made[4:]
     assert len({number for number, _, _ in made}) == 4
-    assert asyncio.run(read_policy("meter-2.toml").source.read(1)) == 4.0
+    assert asyncio.run(read_policy("meter-2.toml").source.read(Mean(0, 10))) == 4.0
     (tmp_path / "meter-2.toml").unlink()
     assert (
         run("enroll", "lines", "--name", "meter-*", *command).stdout == "meter-2 is enrolled: meter-2.toml\n"

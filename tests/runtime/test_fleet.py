@@ -13,7 +13,7 @@ from tests.runtime.fleets import ONE_SHOT, WAIT, Fleet, finished, following, ref
 
 import tacit
 from tacit.base.errors import FileError, InputError, LedgerError
-from tacit.core.protocol.records import Closed
+from tacit.core.protocol.records import Began, Closed
 from tacit.core.protocol.session import Session
 from tacit.core.theory.series import Hides
 from tacit.live.fleet import follower, hub_directory
@@ -256,15 +256,38 @@ def test_taking_part_does_not_depend_on_the_value(tmp_path, value):
 def test_a_source_that_fails_is_said_to_its_owner_and_costs_nothing(tmp_path):
     async def main():
         fleet = await fleet_of(tmp_path, *NAMES)
-        fleet.policy("carol", value_table={"command": ["sh", "-c", "echo 7.654321 broken"]})
+        fleet.policy("carol", value_table={"command": ["sh", "-c", "echo 7.654321; exit 3"]})
         async with fleet.serving() as hub, following(fleet, *NAMES) as agents:
             [(state, result)] = await fleet.run(least=3, start_deadline=0.3)
             assert (state, result["missing"]) == ("finished", ["carol"])
             assert refusals(hub) == {"source": 1}
             [(_, text, _)] = [one for one in fleet.told.events("refused") if "member" in one[2]][:1]
-            assert "one finite number" in text
+            assert "ended with exit code 3" in text
             assert agents[2].ledger.spent("value") == 0.0
             assert "7.654321" not in repr(fleet.told)
+
+    asyncio.run(main())
+
+
+def test_a_record_that_cannot_be_read_counts_as_the_stand_in_and_only_its_owner_is_told(tmp_path):
+    """Whether an agent takes part must not depend on its record."""
+
+    async def main():
+        fleet = await fleet_of(tmp_path, *NAMES)
+        fleet.policy("carol", value_table={"command": ["sh", "-c", "echo 7.654321 broken"]})
+        async with fleet.serving() as hub, following(fleet, *NAMES) as agents:
+            [(state, result)] = await fleet.run(least=3)
+            assert (state, result["missing"], refusals(hub)) == ("finished", [], {})
+            assert agents[2].ledger.spent("value") > 0.0
+            told = [text for event, text, facts in fleet.told if event == "trouble" and "session" in facts]
+            assert told == [
+                "run: the question's stand-in counts in place of your record: the value must be one finite "
+                "number; the input is not."
+            ]
+            assert "7.654321" not in repr(fleet.told)
+            session = Session.decode(hub.store.sessions("run")[0]["data"])
+            [began] = [one for one in agents[2].ledger.records(session.id) if isinstance(one, Began)]
+            assert began.clamped
 
     asyncio.run(main())
 

@@ -7,13 +7,17 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from tests.doubles.sessions import known_series, known_session
 
 from tacit.base.errors import CapExceeded, FileError, InputError
-from tacit.core.question import Sum
+from tacit.core.law import OneShot
+from tacit.core.mechanism.lattice import Lattice
+from tacit.core.question import Count, GroupBy, Histogram, Mean, Quantile, Several, Sum, WeightedMean
 from tacit.core.theory.series import Hides
 from tacit.live.fleet.policy import Policy, read_policy, seconds
+from tacit.live.fleet.records import read_record
 from tacit.live.fleet.sources import (
     CallableSource,
     CommandSource,
@@ -260,8 +264,53 @@ def test_a_policy_for_means_refuses_other_questions(policy, path):
     with Ledger(path) as ledger:
         assert judged(policy, soon(adjacency=asked.adjacency), ledger) is None
         found = judged(policy, asked, ledger)
-        assert found.why == "range"
-        assert "asks for a sum" in found.sentence
+        assert found.why == "question"
+        assert "asks for sum:0:1, and the policy accepts only mean:0:1" in found.sentence
+
+
+def asking(question, **more):
+    grid = Lattice.fitting(OneShot(0.5, 2.0), 1, *question.box)
+    about = {"lattice": grid, "components": question.components, "adjacency": question.adjacency}
+    return soon(asked=question, law="one-shot", rounds=1, **about, **more)
+
+
+def test_a_policy_accepts_the_questions_that_it_names_and_no_others(tmp_path, text, path):
+    named = 'accept = ["histogram:0,1,2,inf", "town,load=group-by:a,b:sum:0:9"]'
+    policy = read_policy(written(tmp_path / "me.toml", text.replace("low = 0\nhigh = 1", named)))
+    groups = GroupBy(["a", "b"], Sum(0, 9))
+    with Ledger(path) as ledger:
+        for accepted in (Histogram([0, 1, 2, math.inf]), groups):
+            assert judged(policy, asking(accepted), ledger) is None
+        for other in (
+            Histogram([0, 1, 2, 3]),  # another domain
+            Histogram([0, 1, math.inf]),  # a part of it
+            Quantile([0, 1, 2, math.inf]),  # the same vectors, another question
+            GroupBy(["a", "b"], Sum(0, 10)),
+            Several([Histogram([0, 1, 2, math.inf]), groups]),  # both at once
+        ):
+            assert judged(policy, asking(other), ledger).why == "question"
+        assert judged(policy, soon(), ledger).why == "question"  # the mean is not named
+        long = Histogram(["a" * 5000, "b"])
+        assert len(judged(policy, asking(long), ledger).sentence) < 600
+    assert policy.source.names[groups] == ("town", "load")
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ('accept = ["histogram:2,1"]', "numbers that increase"),
+        ('accept = ["hist:1,2"]', "must be written like"),
+        ('accept = ["count", "solar=count"]', "must be there once"),
+        ('accept = ["town=group-by:a:count"]', "records of 2 fields, got the names of 1"),
+        ('accept = ["count"]\nlow = 0.0', "says all that is accepted"),
+        ("low = 0.0", "or value.accept must name questions"),
+        ("low = 0.0\nhigh = nan", "value.low must be below value.high"),
+        ("low = 0.0\nhigh = inf", "range must be finite"),
+    ],
+)
+def test_questions_that_make_no_sense_are_refused(tmp_path, text, table, told):
+    with pytest.raises(FileError, match=told):
+        read_policy(written(tmp_path / "me.toml", text.replace("low = 0\nhigh = 1", table)))
 
 
 def test_a_keeper_judges_its_own_place_alone(policy, path):
@@ -275,7 +324,7 @@ def test_a_keeper_judges_its_own_place_alone(policy, path):
 
 
 def read(source, components=1):
-    return asyncio.run(source.read(components))
+    return asyncio.run(source.read(Mean(-100, 100, components)))
 
 
 def test_a_file_is_read_anew_for_each_session(tmp_path):
@@ -296,7 +345,7 @@ def test_a_command_an_environment_and_a_function(monkeypatch):
     async def later():
         return [1, 2]
 
-    assert read(CallableSource(later), 2) == [1.0, 2.0]
+    assert read(CallableSource(later), 2) == (1.0, 2.0)
 
 
 def test_the_last_line_counts():
@@ -304,6 +353,67 @@ def test_the_last_line_counts():
     source.start()
     source._thread.join()
     assert read(source) == 7.5
+
+
+GROUPS = GroupBy(["north", "south"], Mean(0, 10))
+FROM_TEXT = [
+    ("3.5", Histogram([0, 5, 10]), (), 3.5),
+    ("inf", Histogram([0, math.inf]), (), math.inf),
+    (" light green\n", Histogram(["light green"]), (), "light green"),
+    ("Yes", Count(), (), 1),
+    ("0", Count(), (), 0),
+    ("false", Count(), (), 0),
+    ("2 7.5", WeightedMean(0, 10, 3), (), (2, 7.5)),
+    ("north 3", GROUPS, (), ("north", 3)),
+    ('"north",3\nsouth, 4\n', GROUPS, (), ("south", 4)),
+    ('["north", 3]', GROUPS, (), ("north", 3)),
+    ('{"load": 3, "town": "north", "x": 1}', GROUPS, ("town", "load"), ("north", 3)),
+    ('{"town": "north", "load": 3}\n{"town": "south", "load": 4}\n', GROUPS, ("town", "load"), ("south", 4)),
+    ("load,town\n3,north\n4,south\n", GROUPS, ("town", "load"), ("south", 4)),
+    ("load,town\n3,north\n", Mean(0, 10), ("load",), 3),
+    ("1; south; 4", Several([Count(), GROUPS]), (), (1, ("south", 4))),
+]
+
+
+@pytest.mark.parametrize(("given", "question", "names", "record"), FROM_TEXT)
+def test_a_record_is_read_from_text_json_and_csv(given, question, names, record):
+    assert read_record(given, question, names) == record
+    assert read_record(given.encode(), question, names) == record
+
+
+def test_a_record_is_an_object_of_a_program():
+    assert read_record({"town": "north", "load": 3}, GROUPS, ("town", "load")) == ("north", 3)
+    assert read_record(np.array([2, 7.5]), WeightedMean(0, 10, 3)) == (2, 7.5)
+    assert read_record(True, Count()) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "question", "names"),
+    [
+        (f"it is {SECRET}", Histogram([0, 1]), ()),
+        (f"{SECRET} {SECRET}", Histogram([0, 1]), ()),
+        ("", Histogram([0, 1]), ()),
+        ("nan", Histogram([0, 1]), ()),
+        ("", Histogram(["a"]), ()),
+        (SECRET, Count(), ()),
+        (SECRET, WeightedMean(0, 1), ()),
+        (f"north {SECRET} 3", GROUPS, ()),
+        (f"[{SECRET}", GROUPS, ()),
+        ("[" * 99_999, GROUPS, ()),
+        (f'{{"load": {SECRET}}}', GROUPS, ("town", "load")),
+        (f'{{"town": null, "load": {SECRET}}}', GROUPS, ("town", "load")),
+        (f'{{"town": "north", "load": "{SECRET}x"}}', GROUPS, ("town", "load")),
+        ('{"load": 3', Mean(0, 10), ("load",)),
+        ("load,town\n", GROUPS, ("town", "load")),
+        (f"weight\n{SECRET}\n", Mean(0, 10), ("load",)),
+        (None, Mean(0, 10), ()),
+        ({"load": SECRET}, GROUPS, ()),
+    ],
+)
+def test_what_is_no_record_is_refused_without_showing_it(given, question, names):
+    with pytest.raises(InputError, match="the input is not") as error:
+        read_record(given, question, names)
+    assert SECRET not in f"{error.value} {error.value.__cause__}"
 
 
 def failing(tmp_path):
@@ -354,7 +464,8 @@ def test_an_unknown_field_of_the_value_is_answered_with_those_that_there_are(tmp
 
 def accepting(hides, delta=1e-6):
     accepts = None if hides is None else Hidden(Hides.parse(hides), delta)
-    return Policy("", "", None, None, "agent", 0.0, 10.0, accepts=accepts, longest=math.inf, cap=1.0)
+    mean = {Mean(0, 10): ()}
+    return Policy("", "", None, None, "agent", mean, accepts=accepts, longest=math.inf, cap=1.0)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from tacit.core.protocol.notices import Answered, MeanPublished, SlotMissed, Spo
 from tacit.core.protocol.records import Began, Closed, Disclosed, Ended, Keyed, Sampled, Spoke
 from tacit.core.protocol.roster import Member
 from tacit.core.protocol.session import Deadlines, Session
+from tacit.core.question import Mean
 from tacit.core.theory.series import Hides, written
 from tacit.live.fleet.sources import (
     CallableSource,
@@ -640,7 +641,7 @@ def test_keepers_draw_discrete_gaussian_noise_of_the_series():
 
 def test_a_source_that_fails_says_nothing_of_what_it_read():
     async def read():
-        return await CallableSource(lambda: 1 / 0).read(1)
+        return await CallableSource(lambda: 1 / 0).read(Mean(0, 1))
 
     with pytest.raises(SourceFailed, match="ZeroDivisionError"):
         asyncio.run(read())

@@ -12,6 +12,7 @@ import click
 from tacit.cli import options, output
 
 if TYPE_CHECKING:
+    from tacit.core.question import Question
     from tacit.live.fleet.enrolment import Enrolled
     from tacit.live.fleet.invitation import Invitation
 
@@ -21,12 +22,24 @@ Examples:
   tacit agent alice.toml                            then follow the hub
   tacit enroll invitation.txt --value-file reading.txt --low 0 --high 50 --cap 20
     --hides step:2 --delta 1e-6 --longest 400d      takes part in series of up to 400 days
+  tacit enroll invitation.txt --value-file reading.txt --accept histogram:0,1,2,5,10 --cap 20
   tacit enroll - --keeper < invitation.txt
   tacit enroll invitation.txt --name meter-17 --trust north=KEY
   tacit enroll 50-lines.txt --name 'meter-*' --value-command './read *' --low 0 --high 50 --cap 20
 """
 
-_OWNED = ("value_file", "value_command", "low", "high", "cap", "cap_per_day", "hides", "delta", "trust")
+_OWNED = (
+    "value_file",
+    "value_command",
+    "low",
+    "high",
+    "accept",
+    "cap",
+    "cap_per_day",
+    "hides",
+    "delta",
+    "trust",
+)
 """Options for agents only."""
 
 
@@ -56,6 +69,14 @@ _OWNED = ("value_file", "value_command", "low", "high", "cap", "cap_per_day", "h
 )
 @click.option(
     "--high", type=options.NUMBER, help="For the policy: upper end of the range that sessions must have."
+)
+@click.option(
+    "--accept",
+    metavar="[FIELDS=]QUESTION",
+    multiple=True,
+    help="For the policy: a question that sessions may ask, in place of the mean from --low to --high, like "
+    "histogram:0,1,2,5,10. FIELDS are its fields of JSON or columns of CSV: town,load=group-by:a,b:sum:0:9. "
+    "May be repeated.",
 )
 @click.option(
     "--cap", type=options.NUMBER, help="For the policy: maximum loss of this value over all sessions."
@@ -166,16 +187,31 @@ def _tried(given: dict[str, Any]) -> tuple[str, ...]:
     """
     import asyncio
 
-    from tacit.live.fleet.sources import CommandSource, FileSource
+    from tacit.live.fleet.sources import CommandSource, FileSource, ValueSource
 
     file, command = given["value_file"], given["value_command"]
     if file is not None:
         if not file.exists():
             return (f"{file} does not exist yet: write the value into it, with mode 600 (umask 077).",)
-        asyncio.run(FileSource(file).check(1))
+        source: ValueSource = FileSource(file)
     elif command is not None:
-        asyncio.run(CommandSource(_words(command)).check(1))
+        source = CommandSource(_words(command))
+    else:
+        return ()
+    source.names = _accepted(given)
+    for question in source.names:
+        asyncio.run(source.check(question))
     return ()
+
+
+def _accepted(given: dict[str, Any]) -> dict[Question, tuple[str, ...]]:
+    """Return what sessions may ask; without a range, numbers in any."""
+    from tacit.core.question import Mean
+    from tacit.live.fleet.policy import accepted_question
+
+    if given["accept"]:
+        return dict(map(accepted_question, given["accept"]))
+    return {Mean(0, 1): ()}
 
 
 def _text(given: str) -> str:
@@ -213,6 +249,9 @@ def _require_readable(keeper: bool, given: dict[str, Any]) -> None:
     accepted(given["hides"], given["delta"])
     parse_trust(given["trust"])
     low, high = given["low"], given["high"]
+    if given["accept"] and (low, high) != (None, None):
+        raise click.UsageError("--accept says all that is accepted: give --low and --high as mean:LOW:HIGH.")
+    _accepted(given)
     if low is not None and high is not None and not low < high:
         raise InputError(f"--low must be below --high, got {low:g} and {high:g}.")
     for word in ("cap", "cap_per_day"):
@@ -231,13 +270,14 @@ def _words(command: str) -> list[str]:
 
 
 def _missing(keeper: bool, given: dict[str, Any]) -> tuple[str, ...]:
-    absent = [word for word in ("value_file", "low", "high", "cap") if given[word] is None]
+    needed = ("value_file", "cap") if given["accept"] else ("value_file", "low", "high", "cap")
+    absent = [word for word in needed if given[word] is None]
     if given["value_command"] is not None:
         absent.remove("value_file")
     if keeper or not absent:
         return ()
-    needed = ", ".join(word.replace("_", " ") for word in absent)
-    return (f"The policy is not complete: it needs {needed}.",)
+    words = ", ".join(word.replace("_", " ") for word in absent)
+    return (f"The policy is not complete: it needs {words}.",)
 
 
 def _write_policy(path: Path, found: Any, keys: Path, keeper: bool, given: dict[str, Any]) -> None:
@@ -256,6 +296,7 @@ def _write_policy(path: Path, found: Any, keys: Path, keeper: bool, given: dict[
                 "command": None if given["value_command"] is None else _words(given["value_command"]),
                 "low": given["low"],
                 "high": given["high"],
+                "accept": given["accept"] or None,
             },
             "limits": {
                 "cap": given["cap"],

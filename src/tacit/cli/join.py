@@ -159,6 +159,7 @@ def _take_part(
     value_file: Path | None,
     value_stdin: bool,
     value_env: str | None,
+    names: tuple[str, ...],
     value_command: str | None,
     hides: str | None,
     delta: float | None,
@@ -175,9 +176,10 @@ def _take_part(
     value: Any
     if session.series is not None:
         _require_for_series(seat, state_file)
-        value = private_value.chosen_source(value_command, value_file, value_stdin, value_env)
+        named = {session.question: names}
+        value = private_value.chosen_source(value_command, value_file, value_stdin, value_env, named)
     elif (hides, delta, value_command) == (None, None, None):
-        value = private_value.read_value(value_file, value_stdin, value_env, session.components)
+        value = private_value.read_value(value_file, value_stdin, value_env, session.question, names)
     else:
         raise click.UsageError(
             "--hides, --delta and --value-command are for a series, and this session is not a series."

@@ -11,7 +11,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +23,8 @@ from tacit.base.report import jsonable
 
 if TYPE_CHECKING:
     from tacit.core.protocol.session import Session
+    from tacit.core.question import Question
+    from tacit.live.fleet.sources import ValueSource
     from tacit.live.runtime.agent_result import AgentResult
     from tacit.live.runtime.readings import Readable
 
@@ -31,14 +33,23 @@ _MOST = 1 << 26
 
 
 def value_options(command: F) -> F:
-    """Add --value-file, --value-stdin and --value-env."""
+    """Add --value-file, --value-stdin, --value-env and --field."""
     for option in (
+        click.option(
+            "--field",
+            "names",
+            metavar="NAME",
+            multiple=True,
+            help="A field of a JSON object or a column of CSV that has the value; one for each field of a "
+            "record.",
+        ),
         click.option("--value-env", metavar="NAME", help="Variable that holds the private value."),
         click.option("--value-stdin", is_flag=True, help="Read the private value from standard input."),
         click.option(
             "--value-file",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            help="File that holds the private value, mode 600: one number, or one per component.",
+            help="File that holds the private value, mode 600: one number, or what the session asks "
+            "for, like a label and a number.",
         ),
     ):
         command = option(command)
@@ -46,10 +57,11 @@ def value_options(command: F) -> F:
 
 
 def read_value(
-    file: Path | None, stdin: bool, env: str | None, components: int
-) -> float | list[float] | None:
+    file: Path | None, stdin: bool, env: str | None, question: Question, names: Sequence[str]
+) -> Any:
     """Return the value; None without a source, as when an agent resumes."""
-    from tacit.live.fleet.sources import open_value_file, parse_value
+    from tacit.live.fleet.records import read_record
+    from tacit.live.fleet.sources import open_value_file
 
     given = [source for source in (file, stdin or None, env) if source is not None]
     if len(given) > 1:
@@ -59,13 +71,21 @@ def read_value(
     if env is not None:
         if env not in os.environ:
             raise InputError(f"the environment has no variable {env}: set it, or use --value-file.")
-        return parse_value(os.environ.pop(env), components)
+        return read_record(os.environ.pop(env), question, names)
     with nullcontext(sys.stdin) if file is None else open_value_file(file) as source:
-        return parse_value(source.read(_MOST), components)
+        return read_record(source.read(_MOST), question, names)
 
 
-def chosen_source(command: str | None, file: Path | None, stdin: bool, env: str | None) -> Readable:
+def chosen_source(
+    command: str | None, file: Path | None, stdin: bool, env: str | None, named: Mapping[Question, Any]
+) -> Readable:
     """Return the one source of readings, which is read in every slot."""
+    source = _source_of(command, file, stdin, env)
+    source.names = named
+    return source
+
+
+def _source_of(command: str | None, file: Path | None, stdin: bool, env: str | None) -> ValueSource:
     from tacit.live.fleet.sources import CommandSource, EnvironmentSource, FileSource, LinesSource
 
     given = [source for source in (command, file, stdin or None, env) if source is not None]

@@ -32,6 +32,7 @@ from tacit.core.protocol.exact_loss import exact, up, within
 from tacit.core.protocol.messages import Message, Reason, Report
 from tacit.core.protocol.notices import Cost, FellSilent, OverCap
 from tacit.core.protocol.records import Began, Moved, Record, Sampled, Silenced, Spoke, require_order
+from tacit.core.question import Missing
 
 DRAWS_AHEAD = 4
 """A draw is kept for at most this many updates ahead."""
@@ -246,7 +247,9 @@ class MixingState(PrivateState):
         if began is None:
             if value is None:
                 raise ParameterError(f"session {session.name} needs the value of its agent.")
-            vector, self.clamped = session.question.encode(value)
+            asked = session.question
+            missing = isinstance(value, Missing)
+            vector, self.clamped = (asked.stand_in, True) if missing else asked.encode(value)
             # To the nearest state step, ties up, as `Lattice.start` does (docs/proofs/lattice.md).
             step = Fraction(2) ** session.lattice.state_exponent
             whole = [math.floor(Fraction(number) / step + Fraction(1, 2)) for number in vector]

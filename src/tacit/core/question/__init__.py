@@ -6,7 +6,7 @@ file per question: `mean`, `sum`, `count`, `histogram`, `quantile`, `variance`, 
 """
 
 from tacit.base.errors import ParameterError
-from tacit.core.question.base import Answer, Encoded, MeanNoise, Part, Question
+from tacit.core.question.base import Answer, Encoded, MeanNoise, Missing, Part, Question
 from tacit.core.question.count import Count
 from tacit.core.question.group_by import GroupBy
 from tacit.core.question.histogram import Histogram
@@ -27,6 +27,7 @@ __all__ = [
     "Histogram",
     "Mean",
     "MeanNoise",
+    "Missing",
     "Own",
     "Part",
     "Quantile",

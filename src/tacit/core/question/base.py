@@ -11,6 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
@@ -32,6 +33,12 @@ class Encoded(NamedTuple):
     def __repr__(self) -> str:
         """Show nothing: a repr ends in logs and errors."""
         return "Encoded(private)"
+
+
+class Missing(Enum):
+    """A record that is missing or cannot be read: its stand-in counts."""
+
+    MISSING = "missing"
 
 
 class MeanNoise(Protocol):
@@ -133,6 +140,15 @@ class Question(ABC):
         nothing about the noise.
         """
         return None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """What a record has, in order: "number", "yes or no" or "label"."""
+        return ("number",)
+
+    def record(self, fields: Sequence[Any]) -> Any:
+        """Return the record with these fields: one alone, or several as a tuple."""
+        return fields[0] if len(fields) == 1 else tuple(fields)
 
     @abstractmethod
     def encode(self, record: Any) -> Encoded:

@@ -33,6 +33,11 @@ class Count(Question):
         """Return the number of records."""
         return float(records)
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Yes or no."""
+        return ("yes or no",)
+
     def encode(self, record: Any) -> Encoded:
         """Return 1 for yes (True, 1) and 0 for no (False, 0)."""
         plain = record.item() if hasattr(record, "item") else record

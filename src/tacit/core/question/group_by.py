@@ -109,6 +109,15 @@ class GroupBy(Question):
             inner = (1.0, *inner[1:])
         return tuple(number / len(self.labels) for number in inner) * len(self.labels)
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The label, and what the question has."""
+        return ("label", *self.question.fields)
+
+    def record(self, fields: Sequence[Any]) -> Any:
+        """Return the label and the record of the question."""
+        return fields[0], self.question.record(fields[1:])
+
     def encode(self, record: Any) -> Encoded:
         """Return the vector of the record in its label's block, zero elsewhere."""
         if not isinstance(record, list | tuple) or len(record) != 2 or not isinstance(record[0], str):

@@ -96,6 +96,11 @@ class Histogram(Question):
         """The same share in every bucket."""
         return (1 / self.components,) * self.components
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """A label, or a number."""
+        return ("label" if self.labelled else "number",)
+
     def encode(self, record: Any) -> Encoded:
         """Return 1 in the record's bucket and 0 in all others."""
         plain = record.item() if hasattr(record, "item") else record

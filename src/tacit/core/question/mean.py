@@ -72,6 +72,11 @@ class Mean(Question):
         """Return 1: the answer is the mean vector."""
         return 1.0
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """As many numbers as a record has."""
+        return ("number",) * self.numbers
+
     def encode(self, record: Any) -> Encoded:
         """Return the numbers, read exactly and clamped to the range.
 

@@ -95,6 +95,16 @@ class Several(Question):
         """What each question has."""
         return tuple(map(float, self._scaled([each.even for each in self.questions])))
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Those of all questions, one after the other."""
+        return tuple(field for each in self.questions for field in each.fields)
+
+    def record(self, fields: Sequence[Any]) -> Any:
+        """Return a record for each question."""
+        rest = iter(fields)
+        return tuple(each.record([next(rest) for _ in each.fields]) for each in self.questions)
+
     def encode(self, record: Any) -> Encoded:
         """Return all vectors side by side, scaled."""
         if not isinstance(record, list | tuple) or len(record) != len(self.questions):

@@ -49,6 +49,11 @@ class WeightedMean(Question):
         if not 0 < self.most < math.inf:
             raise ParameterError(f"the largest weight must be a positive number, got {self.most}.")
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The weight, and the number."""
+        return ("number", "number")
+
     def encode(self, record: Any) -> Encoded:
         """Return w/W and (w/W)·t, as fractions; a record is (w, x)."""
         given = record.tolist() if hasattr(record, "tolist") else record

@@ -21,7 +21,7 @@ from tacit.core.law import OneShot
 from tacit.core.law.base import STEP
 from tacit.core.mechanism import ClientServer
 from tacit.core.noise.simulated import as_seed
-from tacit.core.question import Answer, GroupBy, Mean, Own, Part, Question, Several, WeightedMean
+from tacit.core.question import Answer, Own, Part, Question
 from tacit.core.theory.mean_noise import ComponentNoise
 from tacit.lab.simulation.outcome import sample_outcome
 
@@ -233,38 +233,15 @@ def _records(given: Any, question: Question) -> Iterator[tuple[Hashable, Any]]:
     if axes == 1:
         yield from zip(labels, given.tolist() if hasattr(given, "tolist") else given, strict=True)
         return
-    wanted, width = _fields(question), given.shape[1]
-    if wanted is not None and wanted != width:
+    free, wanted, width = isinstance(question, Own), len(question.fields), given.shape[1]
+    if not free and wanted != width:
         raise StateError(
             f"a table for this {question.kind} must have {counted(wanted, 'column')}, got {width}. Choose "
             "them, in the order of the question."
         )
     rows = given.itertuples(index=False, name=None) if labelled else given.tolist()
     for label, row in zip(labels, rows, strict=True):
-        yield label, tuple(row) if wanted is None else _record(question, iter(row))
-
-
-def _fields(question: Question) -> int | None:
-    """Return how many columns of a table a record takes; None if any."""
-    if isinstance(question, Several):
-        return sum(_fields(each) or 1 for each in question.questions)
-    if isinstance(question, GroupBy):
-        return 1 + (_fields(question.question) or 1)
-    if isinstance(question, Mean):
-        return question.numbers
-    if isinstance(question, Own):
-        return None
-    return 2 if isinstance(question, WeightedMean) else 1
-
-
-def _record(question: Question, fields: Iterator[Any]) -> Any:
-    """Return a record made of the next fields of a row."""
-    if isinstance(question, Several):
-        return tuple(_record(each, fields) for each in question.questions)
-    if isinstance(question, GroupBy):
-        return next(fields), _record(question.question, fields)
-    many = _fields(question) or 1
-    return next(fields) if many == 1 else tuple(next(fields) for _ in range(many))
+        yield label, tuple(row) if free else question.record(row)
 
 
 def _is_missing(record: Any) -> bool:

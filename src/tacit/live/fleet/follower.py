@@ -33,6 +33,7 @@ from tacit.core.protocol.canonical import UNREADABLE
 from tacit.core.protocol.notices import MeanPublished, Notice, SlotMissed, Spoken
 from tacit.core.protocol.session import Session
 from tacit.core.protocol.standing import Standing
+from tacit.core.question import Missing
 from tacit.core.theory.series import written
 from tacit.live.fleet.channel import SessionChannel
 from tacit.live.fleet.follower_notices import (
@@ -45,6 +46,7 @@ from tacit.live.fleet.follower_notices import (
     ParticipationFailed,
     ParticipationOver,
     ReadingFailed,
+    RecordUnreadable,
     SessionJoined,
     SlotCounted,
     SlotUnsent,
@@ -67,7 +69,7 @@ from tacit.live.fleet.messages import (
 )
 from tacit.live.fleet.policy import Policy, PolicyRefusal, read_policy
 from tacit.live.fleet.readiness import SOURCE, Readiness, WatchedSource
-from tacit.live.fleet.sources import LinesSource, SourceFailed
+from tacit.live.fleet.sources import LinesSource, SourceFailed, Unreadable
 from tacit.live.identity.identity import install, renew_agent
 from tacit.live.ledger import key_guard
 from tacit.live.ledger.ledger import Ledger
@@ -518,7 +520,7 @@ class FleetAgent:
             value = None
             if not self.ledger.size(session.id):
                 assert self._source is not None
-                value = await self._source.read(session.components)
+                value = await self._record(session)
         # Accepted only now: the source may fail, and the others would wait for an agent that never speaks.
         # The answer must not depend on the value itself, so one outside the range is accepted and clamped.
         if fresh:
@@ -544,6 +546,16 @@ class FleetAgent:
             result = await member.result()
         self._note(session, result)
         return True
+
+    async def _record(self, session: Session) -> Any:
+        """Return the record for a session; the stand-in if it cannot be read."""
+        assert self._source is not None
+        try:
+            return await self._source.read(session.question)
+        except Unreadable as error:
+            # Whether an agent takes part must not depend on its record. Only its owner is told.
+            self.tell(RecordUnreadable(self.name, session.name, str(error)))
+            return Missing.MISSING
 
     def _is_given_up(self, session: Session) -> bool:
         """Whether the policy refuses a series now, before it has sent.
@@ -639,7 +651,8 @@ class FleetAgent:
         while self._source is not None:
             known = self.readiness.why_not
             try:
-                await self._source.check(self.policy.components)
+                for question in self.policy.questions:
+                    await self._source.check(question)
             except SourceFailed as error:
                 if known != str(error):
                     self._trouble(f"the value cannot be read: {error}")

@@ -196,6 +196,21 @@ class ReadingFailed(ProcessNotice, event="trouble"):
 
 @final
 @dataclass(frozen=True)
+class RecordUnreadable(ProcessNotice, event="trouble"):
+    """The record cannot be read, so the question's stand-in is used."""
+
+    member: str
+    session: str
+    why: str
+
+    counted = (
+        Counted("agent_records_unreadable", "sessions in which the stand-in took the place of the record"),
+    )
+    said = "{session}: the question's stand-in counts in place of your record: {why}"
+
+
+@final
+@dataclass(frozen=True)
 class CertificateInstalled(ProcessNotice, event="renewed"):
     """The member has a new certificate."""
 

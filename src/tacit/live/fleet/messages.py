@@ -36,7 +36,7 @@ AGENT, KEEPER = "agent", "keeper"
 _OFFERS = b"tacit session offer 1\0"
 Refusal: TypeAlias = Literal[
     "busy", "cap", "clock", "components", "delta", "expired", "hides", "keepers", "ledger", "long", "other",
-    "pause", "range", "roster", "rounds", "series", "source", "topology", "unable",
+    "pause", "question", "range", "roster", "rounds", "series", "source", "topology", "unable",
 ]  # fmt: skip
 """Why a member does not take part. They become labels of metrics, so a hub counts others as "other"."""
 REFUSALS: frozenset[str] = frozenset(get_args(Refusal))

@@ -9,15 +9,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import msgspec
 
+from tacit.base.arguments import plain
 from tacit.base.errors import FileError, InputError
+from tacit.base.report import counted
 from tacit.core.protocol.fields import converted
+from tacit.core.question import Mean, Question, parse_question, short_form
 from tacit.core.theory.privacy import require_adjacency
 from tacit.core.theory.series import Hides, written
 from tacit.live.fleet.messages import AGENT, KEEPER, Refusal
@@ -60,11 +63,12 @@ def seconds(text: str | float, what: str) -> float:
 
 
 class ValuePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The value: where it comes from, and the range of its sessions."""
+    """The value: where it comes from, and what may be asked about it."""
 
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
     components: int = 1
+    accept: tuple[str, ...] = ()
     label: str = "value"
     file: str | None = None
     command: tuple[str, ...] | None = None
@@ -143,8 +147,11 @@ class Policy:
     rounds, sessions : int
         A session with more rounds is refused, and one that comes while so many are under way. A series has
         slots instead of rounds: `longest` limits it.
+    questions : dict
+        Of an agent: the questions that it answers, each with the fields of its source that have the record.
+        A session must ask one of these exactly: other edges or another range would tell other things.
     components : int
-        Of an agent: of its value. Of a keeper: the most that a session may have.
+        Of a keeper: the most that a session may have.
     trust : dict
         Keepers that the owner trusts, with their keys.
     witness : path, optional
@@ -157,8 +164,7 @@ class Policy:
     keys: Path
     ledger: Path
     role: str
-    low: float = 0.0
-    high: float = 0.0
+    questions: dict[Question, tuple[str, ...]] = field(default_factory=dict)
     components: int = 1
     label: str = "value"
     cap: float = 0.0
@@ -198,17 +204,8 @@ class Policy:
             )
         if self.role == KEEPER:
             return self._judge_kept(where, session)
-        lattice = session.lattice
-        if (lattice.low, lattice.high, session.components) != (self.low, self.high, self.components):
-            return PolicyRefusal(
-                "range",
-                f"{where} is about {_numbers(session.components, lattice.low, lattice.high)}, and the policy "
-                f"about {_numbers(self.components, self.low, self.high)}",
-            )
-        if session.asked is not None:
-            return PolicyRefusal(
-                "range", f"{where} asks for a {session.asked.kind}, and the policy allows means only"
-            )
+        if session.question not in self.questions:
+            return self._judge_question(where, session.question)
         if (refusal := self.judge_series(session)) is not None:
             return refusal
         try:
@@ -224,6 +221,15 @@ class Policy:
         if now - last < self.pause:
             return PolicyRefusal("pause", f"{where} comes less than {self.pause:g} s after the one before")
         return None
+
+    def _judge_question(self, where: str, asked: Question) -> PolicyRefusal:
+        accepted = " or ".join(map(short_form, self.questions))
+        word: Refusal = "question"
+        if isinstance(asked, Mean) and all(isinstance(one, Mean) for one in self.questions):
+            word = "range"  # the same question about other numbers
+        return PolicyRefusal(
+            word, f"{where} asks for {plain(short_form(asked))}, and the policy accepts only {accepted}"
+        )
 
     def _judge_kept(self, where: str, session: Session) -> PolicyRefusal | None:
         if session.components > self.components:
@@ -264,10 +270,6 @@ class Policy:
 
 def _utc(moment: float) -> str:
     return f"{datetime.fromtimestamp(moment, UTC):%Y-%m-%d %H:%M} UTC"
-
-
-def _numbers(count: int, low: float, high: float) -> str:
-    return f"{f'{count} numbers' if count > 1 else 'one number'} from {low:g} to {high:g}"
 
 
 def read_policy(path: str | Path, value: Callable[[], Any] | None = None) -> Policy:
@@ -318,13 +320,11 @@ def _policy(found: _PolicyFile, beside: Path, function: Callable[[], Any] | None
         raise InputError("an agent needs [value], and [limits] with a cap.")
     if limits.components is not None:
         raise InputError("limits.components is for keepers: an agent's sessions have value.components.")
-    if not (math.isfinite(value.low) and math.isfinite(value.high) and value.low < value.high):
-        raise InputError("value.low must be below value.high.")
+    questions, source = _questions(value), _source(value, beside, function)
+    source.names = questions
     return Policy(
         **common,
-        low=value.low,
-        high=value.high,
-        components=value.components,
+        questions=questions,
         label=require_label(value.label),
         cap=require_amount(cap, "limits.cap", endless=True),
         adjacency=None if limits.adjacency is None else require_adjacency(limits.adjacency),
@@ -333,8 +333,42 @@ def _policy(found: _PolicyFile, beside: Path, function: Callable[[], Any] | None
         pause=seconds(limits.pause, "limits.pause"),
         **_work(limits),
         trust={name: key_bytes(key, f"the key of {name}") for name, key in found.trust.items()},
-        source=_source(value, beside, function),
+        source=source,
     )
+
+
+def accepted_question(text: str) -> tuple[Question, tuple[str, ...]]:
+    """Read a question that an owner accepts, like `load=mean:0:10`.
+
+    Before the equals sign are the fields of the source that have the record, if it has names for them.
+    """
+    before, equals, after = text.partition("=")
+    if not equals or ":" in before:
+        return parse_question(text), ()
+    question, names = parse_question(after), tuple(name.strip() for name in before.split(","))
+    if len(names) != len(question.fields) or not all(names):
+        raise InputError(
+            f"{short_form(question)} has records of {counted(len(question.fields), 'field')}, got the names "
+            f"of {len(names)}: {before}."
+        )
+    return question, names
+
+
+def _questions(value: ValuePolicy) -> dict[Question, tuple[str, ...]]:
+    given = (value.low, value.high)
+    if value.accept:
+        if given != (None, None) or value.components != 1:
+            raise InputError(
+                "value.accept says all that is accepted: remove low, high and components, and write "
+                "mean:LOW:HIGH there if you want it."
+            )
+        found = [accepted_question(text) for text in value.accept]
+        if len({question for question, _ in found}) < len(found):
+            raise InputError("each question of value.accept must be there once.")
+        return dict(found)
+    if value.low is None or value.high is None or not value.low < value.high:
+        raise InputError("value.low must be below value.high, or value.accept must name questions.")
+    return {Mean(value.low, value.high, value.components): ()}
 
 
 def _work(limits: LimitPolicy) -> dict[str, Any]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, final
+from typing import Any, final
 
-from tacit.live.fleet.sources import SourceFailed
-
-if TYPE_CHECKING:
-    from tacit.live.fleet.sources import Value, ValueSource
+from tacit.core.question import Question
+from tacit.live.fleet.sources import SourceFailed, ValueSource
 
 SOURCE = "source"
 OWN = frozenset({"clock", "expired", "ledger", "unable"})
@@ -52,30 +50,30 @@ class Readiness:
 
 
 @final
-class WatchedSource:
+class WatchedSource(ValueSource):
     """A source of values whose failures make its agent not ready."""
 
     def __init__(self, source: ValueSource, readiness: Readiness) -> None:
         self._source, self._readiness = source, readiness
 
-    async def read(self, components: int) -> Value:
-        """Read the source, and note whether it works."""
-        return (await self.read_marked(components))[0]
+    async def content(self) -> tuple[Any, Hashable]:
+        """Return what the source has."""
+        return await self._source.content()
 
-    async def read_marked(self, components: int) -> tuple[Value, Hashable]:
+    async def read_marked(self, question: Question) -> tuple[Any, Hashable]:
         """Read the source, and note whether it works; the mark is the source's."""
         try:
-            found = await self._source.read_marked(components)
+            found = await self._source.read_marked(question)
         except SourceFailed as error:
             self._readiness.failed(SOURCE, str(error))
             raise
         self._readiness.worked(SOURCE)
         return found
 
-    async def check(self, components: int) -> None:
+    async def check(self, question: Question) -> None:
         """Check the source; if it fails, the agent is not ready at once."""
         try:
-            await self._source.check(components)
+            await self._source.check(question)
         except SourceFailed as error:
             self._readiness.failed(SOURCE, str(error), _IN_A_ROW)
             raise

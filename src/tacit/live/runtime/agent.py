@@ -27,6 +27,7 @@ from tacit.core.protocol.notices import Notice
 from tacit.core.protocol.peer import PeerMachine
 from tacit.core.protocol.private_state import MixingState
 from tacit.core.protocol.records import Ended, Sampled
+from tacit.core.question import Missing
 from tacit.live.identity.identity import Identity
 from tacit.live.ledger import key_guard
 from tacit.live.ledger.budget import Hidden, Window
@@ -95,10 +96,11 @@ class Agent(Participant):
 
     Parameters
     ----------
-    value : number, vector or Readable
-        θ(0), private. Not needed to resume. In a series, where readings come from: it is read in every slot,
-        and only the ledger stores what it gave. If the series hides a reading or a window, a reading that was
-        there in an earlier slot counts as none.
+    value : record or Readable
+        The private record that the session asks about: a number, or what its question takes. For
+        `Missing.MISSING` the question's stand-in counts. Not needed to resume. In a series, where readings
+        come from: it is read in every slot, and only the ledger stores what it gave. If the series hides a
+        reading or a window, a reading that was there in an earlier slot counts as none.
     cap : float
         The largest loss on this value, over all sessions together. None if the ledger has it already.
     adjacency : float, optional
@@ -196,7 +198,8 @@ class Agent(Participant):
                     f"{self.name} has not begun this session yet: it needs its value. Give it "
                     "(--value-file, --value-stdin or --value-env)."
                 )
-            session.question.encode(self._value)
+            if not isinstance(self._value, Missing):
+                session.question.encode(self._value)
         made: dict[str, Any] = {"sign": self.identity.sign, "budget": self._set_aside(ledger).budget}
         if session.keepers:
             made["private"] = ledger.ephemeral_key(session.id, self.number, session.expires)

@@ -8,6 +8,7 @@ from typing import Any, Protocol, final, runtime_checkable
 
 from tacit.base.errors import InputError
 from tacit.core.protocol.series import Series
+from tacit.core.question import Mean, Question
 
 _LONGEST = 10.0
 """Maximum seconds that a source is waited for, or half a slot if that is less."""
@@ -17,11 +18,11 @@ _LONGEST = 10.0
 class Readable(Protocol):
     """Where readings come from: `tacit.live.fleet.sources` has several."""
 
-    async def read(self, components: int) -> Any:
+    async def read(self, question: Question) -> Any:
         """Return the current value, or raise `InputError` that does not show it."""
         ...
 
-    async def read_marked(self, components: int) -> tuple[Any, Hashable]:
+    async def read_marked(self, question: Question) -> tuple[Any, Hashable]:
         """Return the value with a mark that changes when the reading is new.
 
         None as the mark: each call gives a new reading.
@@ -45,6 +46,7 @@ class SlotReader:
         self, series: Series, source: Readable, *, unsure: bool, unread: Callable[[int, str], None]
     ) -> None:
         self._series, self._source, self._unsure, self._unread = series, source, unsure, unread
+        self._asked = Mean(series.low, series.high)
         self._failures = 0
         self._mark: Hashable = None  # of the last reading
 
@@ -54,7 +56,7 @@ class SlotReader:
         holds = self._series.holds
         try:
             async with asyncio.timeout(patience):
-                return float(await (self._source.read(1) if holds else self._new_reading()))
+                return float(await (self._source.read(self._asked) if holds else self._new_reading()))
         except InputError as error:
             why = str(error)
         except TimeoutError:
@@ -69,7 +71,7 @@ class SlotReader:
 
         The same reading in two slots would have two draws of noise, and its loss is counted once.
         """
-        reading, mark = await self._source.read_marked(1)
+        reading, mark = await self._source.read_marked(self._asked)
         known = mark is not None and (self._unsure or mark == self._mark)
         self._mark, self._unsure = mark, False
         if known:
