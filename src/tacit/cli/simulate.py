@@ -11,7 +11,7 @@ import click
 from tacit.base.errors import ParameterError
 from tacit.cli import options, output, series
 from tacit.cli.output import progress
-from tacit.cli.values import made_up_spread, read_values, values_option
+from tacit.cli.values import made_up_spread, read_records, read_values, values_option
 
 if TYPE_CHECKING:
     from tacit.core.mechanism import Mechanism
@@ -114,18 +114,27 @@ def command(
         output.require_writable(out, force)
     question = options.read_question(asked)
     mechanism = question.mechanism()
-    values = read_values(source, mechanism.n, seed)
-    if question.spread is None:
-        question = replace(question, spread=made_up_spread(source) or 1.0)
+    asks = question.asked if question.question is not None or question.low is not None else None
+    if asks is None:
+        values: Any = read_values(source, mechanism.n, seed)
+        if question.spread is None:
+            question = replace(question, spread=made_up_spread(source) or 1.0)
+    else:
+        values = read_records(source, mechanism.n, seed, asks)
     made = _promise(mechanism, question)
     from tacit.lab.simulation import measure, save, simulate
 
+    how: dict[str, Any] = {"runs": runs, "seed": seed, "record": parse_record(record), "question": asks}
+    how["failure_probability"] = made.failure_probability
     with progress("simulate", "rounds") as tell:
-        kept = parse_record(record)
-        found = simulate(mechanism, values, made.rounds, runs=runs, seed=seed, record=kept, progress=tell)
+        found = simulate(mechanism, values, made.rounds, progress=tell, **how)
     if out is not None:
         save(found, out)
-    output.print_result(measure(found, mechanism, values, made), as_json, seed=seed, file=out)
+    if asks is not None:
+        from tacit.lab.simulation.answers_of_runs import started
+
+        values = started(mechanism, values, asks)
+    output.print_result(measure(found, mechanism, values, made, asks), as_json, seed=seed, file=out)
     if out is not None and not as_json:
         click.echo(f"Kept: {out}")
 

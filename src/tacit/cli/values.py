@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +15,7 @@ from tacit.base.errors import FileError, StateError
 
 if TYPE_CHECKING:
     from tacit.base.arrays import FloatArray
+    from tacit.core.question import Question
 
 MADE_UP = "uniform:0:1"
 _UNIFORM = re.compile(r"uniform:([^:]+):([^:]+)")
@@ -65,6 +66,55 @@ def made_up_range(source: str) -> tuple[float, float] | None:
     return low, high
 
 
+def read_records(source: str, n: int, seed: int, question: Question) -> Any:
+    """Return one record for each of `n` agents; a line of a file each.
+
+    Fields of a record are separated by commas. Made-up records are numbers.
+    """
+    made_up = made_up_range(source)
+    if made_up is not None:
+        return _made_up(*made_up, n, seed)
+    lines = list(enumerate(_lines(Path(source)), start=1))
+    records = [(k, [_cell(cell) for cell in line.split(",")]) for k, line in lines if line.strip()]
+    if records and not _fits(records[0][1], question):  # names of columns
+        records = records[1:]
+    for k, record in records:
+        if not _fits(record, question):
+            raise FileError(f"{source}, line {k}: this is no record of a {question.kind}.")
+    if len(records) != n:
+        raise StateError(
+            f"there must be one record for each of the {n:,} agents, got {len(records):,} in {source}."
+        )
+    return [_as_record(record, question) for _, record in records]
+
+
+def _as_record(cells: list[Any], question: Question) -> Any:
+    import numpy as np
+
+    from tacit.lab.simulation.asking import records_of
+
+    if len(cells) == 1:
+        return cells[0]
+    table = np.array([cells], dtype=object)
+    return next(record for _, record in records_of(table, question))
+
+
+def _fits(cells: list[Any], question: Question) -> bool:
+    try:
+        question.encode(_as_record(cells, question))
+    except StateError:
+        return False
+    return True
+
+
+def _cell(text: str) -> Any:
+    plain = text.strip().strip('"')
+    number = _as_float(plain)
+    return {"yes": True, "true": True, "no": False, "false": False}.get(
+        plain.lower(), plain if number is None else number
+    )
+
+
 def _made_up(low: float, high: float, n: int, seed: int) -> FloatArray:
     import numpy as np
 
@@ -72,16 +122,20 @@ def _made_up(low: float, high: float, n: int, seed: int) -> FloatArray:
     return np.random.default_rng([seed, 0x7AC17]).uniform(low, high, n)
 
 
-def _from_file(path: Path) -> FloatArray:
-    import numpy as np
-
+def _lines(path: Path) -> list[str]:
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        return path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise FileError(f"{path} is not a text file: give one line of numbers for each agent.") from None
     except OSError as error:
         hint = " For made-up values write uniform:LO:HI." if error.errno == 2 else ""
         raise FileError(f"{path}: {error.strerror}.{hint}") from None
+
+
+def _from_file(path: Path) -> FloatArray:
+    import numpy as np
+
+    lines = _lines(path)
     rows = [_row(numbered) for numbered in _content(lines)]
     if not rows:
         raise FileError(f"{path} has no values: give one line of numbers for each agent.")

@@ -167,7 +167,8 @@ def ask(
     instance("question", question, Question, "a question", "Take one, like tacit.Mean(0, 10).")
     loss, keepers = positive("loss", loss), whole("keepers", keepers, 0)
     b, seed = inside_unit("failure_probability", failure_probability), as_seed(seed)
-    mean, many, clamped, missing = _encoded(records, question)
+    vectors, clamped, missing = encoded(records, question)
+    mean, many = vectors.mean(axis=0), len(vectors)
     mechanism = ClientServer(_noise_for(loss, question.adjacency), agents=many, keepers=keepers)
     law = ComponentNoise.of(mechanism)
     # The components have independent noise of one law, so that of each is one run.
@@ -186,14 +187,10 @@ def _noise_for(loss: float, adjacency: float) -> OneShot:
     return law
 
 
-def _encoded(records: Any, question: Question) -> tuple[FloatArray, int, int, int]:
-    """Return the mean vector, and how many records there are.
-
-    The last two numbers are how many were clamped, and how many are missing.
-    """
-    total, counts = np.zeros(question.components), Counter[str]()
-    for label, record in _records(records, question):
-        counts["all"] += 1
+def encoded(records: Any, question: Question) -> tuple[FloatArray, int, int]:
+    """Return one vector per record, and how many were clamped or missing."""
+    vectors, counts = [], Counter[str]()
+    for label, record in records_of(records, question):
         vector = question.stand_in
         if _is_missing(record):
             counts["missing"] += 1
@@ -203,13 +200,13 @@ def _encoded(records: Any, question: Question) -> tuple[FloatArray, int, int, in
             except StateError as error:
                 raise StateError(f"record {label!r} cannot be used: {error}") from None
             counts["clamped"] += changed
-        total += np.array([float(number) for number in vector])
-    if counts["all"] == counts["missing"]:
+        vectors.append([float(number) for number in vector])
+    if len(vectors) == counts["missing"]:
         raise StateError("there must be at least one record that is not missing, got none.")
-    return total / counts["all"], counts["all"], counts["clamped"], counts["missing"]
+    return np.array(vectors), counts["clamped"], counts["missing"]
 
 
-def _records(given: Any, question: Question) -> Iterator[tuple[Hashable, Any]]:
+def records_of(given: Any, question: Question) -> Iterator[tuple[Hashable, Any]]:
     """Yield each record with its label, or with its place if it has none."""
     if isinstance(given, Mapping):
         yield from given.items()

@@ -10,12 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, wait
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from tacit.base.arguments import function, instance, shown, whole
+from tacit.base.arguments import function, inside_unit, instance, shown, whole
 from tacit.base.arrays import ValuesLike
 from tacit.base.errors import ParameterError
 from tacit.base.extras import explains_extras
@@ -30,6 +31,7 @@ from tacit.lab.simulation.threads import ThreadTeam, finish, thread_count
 if TYPE_CHECKING:
     import xarray as xr
 
+    from tacit.core.question import Question
     from tacit.lab.simulation.batches import Setup, Tile
 
 Progress = Callable[[int, int], object]
@@ -42,6 +44,8 @@ def simulate(
     values: ValuesLike,
     rounds: int,
     *,
+    question: Question | None = None,
+    failure_probability: float = 0.05,
     runs: int = 1,
     seed: int = 0,
     record: Record | None = None,
@@ -57,6 +61,11 @@ def simulate(
     mechanism : ClientServer or Distributed
     values : array_like, mapping or Series, shape (n,) or (n, k)
         θ(0), the same in every run.
+    question : Question, optional
+        Then `values` are records, one per agent, as of `tacit.ask`: each agent starts at the vector of its
+        record. The dataset also has the answer of every run, decoded from the average of all states.
+    failure_probability : float
+        With which an interval of an answer may miss the truth.
     rounds, runs : int
     seed : int
         Determines the noise, together with the number of the run. Not private: see `SimulatedNoise`.
@@ -78,6 +87,8 @@ def simulate(
         record of everything also ``eta``, ``x`` and ``y``, in round ``said``. Parameters are variables
         ``mixing``, ``noise`` and ``decay``; the attributes say what was run. If the graph's nodes have names,
         they are the coordinate ``label`` of ``agent``: ``set_index(agent="label")`` selects by name.
+        With a question also ``estimate``, ``low`` and ``high`` (run, part) of its answer, ``low_all`` and
+        ``high_all`` for all parts at once, and ``truth`` (part).
 
     Raises
     ------
@@ -100,6 +111,11 @@ def simulate(
     if on_interrupt not in ("raise", "keep"):
         raise ParameterError(f'on_interrupt must be "raise" or "keep", got {shown(on_interrupt)}.')
     seed, threads = as_seed(seed), thread_count(threads)
+    if question is not None:
+        from tacit.lab.simulation.answers_of_runs import started
+
+        failure_probability = inside_unit("failure_probability", failure_probability)
+        values, record = started(mechanism, values, question), replace(record, average=True)
     states = mechanism.states(values)
     components = 1 if states.ndim == 1 else states.shape[1]
     plan = layout(mechanism, components, runs, threads, batch)
@@ -121,7 +137,12 @@ def simulate(
         if on_interrupt == "raise" or not kept.finished.any():
             raise
         interrupted = True
-    return dataset(kept, vectors=states.ndim == 2, interrupted=interrupted)
+    found = dataset(kept, vectors=states.ndim == 2, interrupted=interrupted)
+    if question is not None:
+        from tacit.lab.simulation.answers_of_runs import with_answers
+
+        return with_answers(found, mechanism, states, question, failure_probability)
+    return found
 
 
 def _run(setup: Setup, plan: Layout, kept: Kept, threads: int, progress: Progress) -> None:

@@ -10,10 +10,12 @@ import numpy as np
 from tacit.base.arrays import FloatArray
 from tacit.base.report import Row, Shown, Summary, near, up
 from tacit.core.mechanism import Mechanism
+from tacit.core.question import Question
 from tacit.core.theory import accuracy
 from tacit.core.theory.endings import ending
 from tacit.core.theory.promise import Promise
 from tacit.core.theory.promise_rows import describe, privacy_rows, target_notes
+from tacit.lab.simulation.answers_of_runs import Answers
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -62,10 +64,12 @@ class Measured(Shown):
     promise: Promise
     errors: Errors
     runs: int
+    answers: Answers | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
-        return self.promise.as_dict() | {"runs": self.runs, "measured": asdict(self.errors)}
+        answers = {} if self.answers is None else {"answers": self.answers.as_dict()}
+        return self.promise.as_dict() | {"runs": self.runs, "measured": asdict(self.errors)} | answers
 
     def summary(self) -> Summary:
         """Return promise and measurement for people."""
@@ -78,6 +82,8 @@ class Measured(Shown):
                 "give --spread."
             )
         sections = {"Promised": self._promised(), "Measured": self._measured()}
+        if self.answers is not None:
+            sections["Answers"] = self.answers.rows(made.failure_probability)
         return Summary(f"{describe(made.mechanism)}; {ran}", sections, tuple(notes))
 
     def _promised(self) -> list[Row]:
@@ -105,7 +111,13 @@ class Measured(Shown):
         ]
 
 
-def measure(found: xr.Dataset, mechanism: Mechanism, values: FloatArray, made: Promise) -> Measured:
+def measure(
+    found: xr.Dataset,
+    mechanism: Mechanism,
+    values: FloatArray,
+    made: Promise,
+    question: Question | None = None,
+) -> Measured:
     """Compare simulated runs with the promise for the same number of rounds.
 
     Parameters
@@ -116,6 +128,8 @@ def measure(found: xr.Dataset, mechanism: Mechanism, values: FloatArray, made: P
         The initial values that were simulated.
     made : Promise
         The promise of the mechanism for the simulated number of rounds.
+    question : Question, optional
+        The one that was simulated; `values` are its vectors.
     """
     b, runs = made.failure_probability, found.sizes["run"]
     whole = "theta" in found and found.sizes["agent"] == mechanism.n
@@ -137,4 +151,5 @@ def measure(found: xr.Dataset, mechanism: Mechanism, values: FloatArray, made: P
         disagreement=float((last.max(axis=1) - last.min(axis=1)).max()) if whole else None,
         within_spread=bool(np.max(np.ptp(values, axis=0)) <= made.spread * (1 + 1e-12)),
     )
-    return Measured(made, measured, runs)
+    answers = None if question is None else Answers.of(found, question)
+    return Measured(made, measured, runs, answers)
