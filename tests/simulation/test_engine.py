@@ -18,7 +18,18 @@ from tacit import ClientServer, Distributed, Fading, Graph, OneShot, __version__
 from tacit.base.errors import InputError
 from tacit.core.mechanism.topology import GivenWeights
 from tacit.core.noise import SimulatedNoise
-from tacit.lab.simulation import Record, _layout, batches, history_of, load, reference, save, simulate
+from tacit.lab.simulation import (
+    Record,
+    _graph_kernels,
+    _layout,
+    _server_kernels,
+    batches,
+    history_of,
+    load,
+    reference,
+    save,
+    simulate,
+)
 from tacit.lab.simulation.threads import ThreadTeam, even_work
 
 EVERYTHING = Record(everything=True, average=True)
@@ -125,6 +136,19 @@ def test_one_agent_alone_hears_itself(kind, parameters):
     data = simulate(mechanism, [5.0], 4)
     noise = SimulatedNoise(0).draw(parameters, 4, 1)
     assert data.theta.values.item() == pytest.approx(reference(mechanism, [5.0], noise).theta[-1].item())
+
+
+def test_no_kernel_is_compiled_twice_for_the_same_arrays():
+    # A written 0 is a type of its own to numba, and each kernel takes a second or more to compile.
+    for mechanism in mechanisms(3, np.random.default_rng(1)):
+        for threads in (1, 2):
+            simulate(mechanism, [1.0, 2.0, 3.0], 2, record=EVERYTHING, threads=threads)
+    kernels = [
+        k for m in (_server_kernels, _graph_kernels) for k in vars(m).values() if hasattr(k, "signatures")
+    ]
+    used = [[str(kind) for kind in signature] for kernel in kernels for signature in kernel.signatures]
+    assert used
+    assert [kinds for kinds in used if "Literal" in str(kinds)] == []
 
 
 # ---------------------------------------------------------------- the same bits, however computed

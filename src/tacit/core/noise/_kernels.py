@@ -244,4 +244,5 @@ def fill(seed: np.uint64, run: np.uint64, out: FloatArray) -> None:
             # row, so they go to a buffer first.
             if whole < n:
                 next_draws(counters, steps, 0, last, 0)
-                row[whole:] = last[: n - whole]
+                for i in range(whole, n):  # a slice would compile the error of unequal lengths, for seconds
+                    row[i] = last[i - whole]

@@ -4,7 +4,7 @@ A tile is a stack of sheets of shape (agents, width), stored flat. A pass reads 
 the closed neighbourhood, moves θ_i, and writes the next message with its noise. Messages are double-buffered:
 other agents of the same round still need the old ones.
 Parameters are arrays of one number, or of one per agent. If all messages of a neighbourhood have the same
-weight, `own` and `heard` are None and no weight is read; otherwise they are W_ii and W_ij (see `Weights`).
+weight, `own` and `heard` are empty and no weight is read; otherwise they are W_ii and W_ij (see `Weights`).
 """
 
 # ruff: noqa: PLR0917 - compiled code takes no keyword arguments and no objects
@@ -17,7 +17,7 @@ import numpy as np
 from tacit.base.arrays import FloatArray, IntArray
 from tacit.core.noise._kernels import Words, compiled, inlined, next_draws, prefer_wide, stream
 from tacit.core.noise._lanes import LANES
-from tacit.lab.simulation._kernels import AGENTS, DRAWS, keeps, sum_of_blocks
+from tacit.lab.simulation._kernels import AGENTS, DRAWS, START, keeps, sum_of_blocks
 from tacit.lab.simulation._simd import closed_sum, combine, weighted_closed_sum, weighted_sum
 
 
@@ -108,8 +108,8 @@ def take_out(
 def move(
     indptr: IntArray,
     indices: Any,
-    own: FloatArray | None,
-    heard: FloatArray | None,
+    own: FloatArray,
+    heard: FloatArray,
     sigma: FloatArray,
     scale: FloatArray,
     keys: Words,
@@ -146,7 +146,7 @@ def move(
             first, last = indptr[i], indptr[i + 1]
             keep = keeps(sigma[i * _stride(sigma)])
             share = sigma[i * _stride(sigma)]
-            if own is not None:  # decided at compile time: without weights the loop has no branch
+            if len(own):  # once per agent, so it costs nothing; a kernel for each would be compiled twice
                 weighted_closed_sum(x, indices, heard, first, last, i, own[i], total, i - b, lanes)  # y_i
             else:
                 # One division per agent, folded into σ. To divide every column's sum would cost `width`
@@ -179,8 +179,8 @@ def block_sums(
 def move_on(
     indptr: IntArray,
     indices: Any,
-    own: FloatArray | None,
-    heard: FloatArray | None,
+    own: FloatArray,
+    heard: FloatArray,
     sigma: FloatArray,
     scales: FloatArray,
     keys: Words,
@@ -215,9 +215,9 @@ def move_on(
         for t in range(first, last):
             speaks = speaks_last or t + 1 < last
             move(indptr, indices, own, heard, sigma, scales[t - first], names, states, here, there, t, speaks,
-                 shadowed, lanes, 0, n)  # fmt: skip
+                 shadowed, lanes, START, n)  # fmt: skip
             # Swapped names, not copied arrays. The caller swaps its own after an odd number of rounds.
             here, there = there, here
             if slots[t - first] >= 0:
-                block_sums(states, weights, n, parts, lanes, 0, blocks)
+                block_sums(states, weights, n, parts, lanes, START, blocks)
                 sum_of_blocks(parts, weight_sum, averages[slots[t - first], column : column + width])

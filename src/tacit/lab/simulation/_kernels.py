@@ -7,6 +7,8 @@ the number of threads, the width of the tile, or how the agents are divided amon
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from tacit.base.arrays import FloatArray
@@ -15,6 +17,8 @@ from tacit.core.noise._kernels import Words, column_key, compiled, inlined
 
 DRAWS = 512  # draws at a time: enough for full vector loops, small enough for the first-level cache
 AGENTS = 1024  # agents in a block of a sum
+# To numba a written 0 or False is a type of its own: a kernel called with it would be compiled once more.
+START, NOT_YET = cast(int, np.int64(0)), cast(bool, np.bool_(False))
 keeps = inlined(kept)  # 1 − σ, compiled into the kernels
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from tacit.base.arrays import FloatArray, IntArray
 from tacit.core.noise._kernels import Words, compiled, inlined, next_draws, open_stream, prefer_wide, stream
 from tacit.core.noise._lanes import LANES
-from tacit.lab.simulation._kernels import AGENTS, keeps, sum_of_blocks
+from tacit.lab.simulation._kernels import AGENTS, NOT_YET, START, keeps, sum_of_blocks
 
 
 @inlined
@@ -77,6 +77,16 @@ def _folded(values: Any, count: Any) -> Any:
     return values[0]
 
 
+@inlined
+def _copy(values: Any, out: Any) -> None:
+    """Set out_i ← values_i.
+
+    Not ``out[:] = values``: numba would compile the error of unequal lengths, with its text, for seconds.
+    """
+    for p in range(len(out)):
+        out[p] = values[p]
+
+
 @compiled
 def _report(
     theta: Any, x: Any, sigma: Any, scale: Any, start: Any, gamma: Any, y: Any, pending: Any, noisy: Any,
@@ -92,13 +102,13 @@ def _report(
         if noisy:
             _noisy(block, scale, start, gamma, first, buffer, counters, steps)
             if len(x):
-                x[at + first : at + first + count] = buffer[:count]
+                _copy(buffer, x[at + first : at + first + count])
         else:
             # The shadow moves even if nothing is pending: then only the states were settled, for an average.
             shadow = x[at + first : at + first + count]
             _towards(shadow, sigma, y, first)
             # The sum below overwrites what it adds, and the shadow is still needed.
-            buffer[:count] = shadow
+            _copy(shadow, buffer[:count])
         parts[b] = _folded(buffer, count)
 
 
@@ -193,12 +203,12 @@ def open_on(
                     x[i] = y[c] if once and t > 0 else theta[i]
             # The same sum as that of the states' average: keepers add noise to the sum, not to each message.
             if t == 0 or not once:
-                column_sums(theta, one, at, n, parts, 0, blocks)
+                column_sums(theta, one, at, n, parts, START, blocks)
                 sum_of_blocks(parts, np.float64(n), result)
                 y[c] = result[0] + drawn[t - first, c]
-            settle(theta, sigma, y[c], at, n, 0, blocks)
+            settle(theta, sigma, y[c], at, n, START, blocks)
             if slots[t - first] >= 0:
-                column_sums(theta, weights, at, n, parts, 0, blocks)
+                column_sums(theta, weights, at, n, parts, START, blocks)
                 sum_of_blocks(parts, weight_sum, result)
                 averages[slots[t - first], c] = result[0]
 
@@ -230,19 +240,19 @@ def serve_on(
     counters, steps = np.empty(LANES, np.uint64), np.empty(LANES, np.uint64)
     for c in range(len(keys)):
         # Feedback waits until the next message is made, so that a round reads the states once, not twice.
-        at, pending = c * n, False
+        at, pending = c * n, NOT_YET
         for t in range(first, last):
             start, gamma = stream(keys[c], np.uint64(t))
             noisy = t == 0 or not shadowed
-            _report(theta, x, sigma, scales[t - first], start, gamma, y[c], pending, noisy, at, n, parts, 0,
-                    blocks, buffer, counters, steps)  # fmt: skip
+            _report(theta, x, sigma, scales[t - first], start, gamma, y[c], pending, noisy, at, n, parts,
+                    START, blocks, buffer, counters, steps)  # fmt: skip
             sum_of_blocks(parts, np.float64(n), result)
             y[c], pending = result[0], True
             if slots[t - first] >= 0:
-                settle(theta, sigma, y[c], at, n, 0, blocks)
-                column_sums(theta, weights, at, n, parts, 0, blocks)
+                settle(theta, sigma, y[c], at, n, START, blocks)
+                column_sums(theta, weights, at, n, parts, START, blocks)
                 sum_of_blocks(parts, weight_sum, result)
                 # The average is of the states after this round, so the feedback could not wait.
-                averages[slots[t - first], c], pending = result[0], False
+                averages[slots[t - first], c], pending = result[0], NOT_YET
         if pending:
-            settle(theta, sigma, y[c], at, n, 0, blocks)
+            settle(theta, sigma, y[c], at, n, START, blocks)

@@ -146,7 +146,7 @@ class DistributedTile(Tile):
         assert isinstance(setup.mechanism, Distributed)
         self._graph = setup.mechanism.graph
         rows = own_weights(setup.mechanism)
-        self._rows: tuple[FloatArray | None, FloatArray | None] = (None, None)
+        self._rows = np.empty(0), np.empty(0)
         if rows is not None:
             self._rows = np.array(rows.own), np.array(rows.heard)
         self._lanes = (0,) * min(width, WIDEST)
