@@ -22,9 +22,8 @@ def test_what_follows_is_what_is_written(path):
     assert now == text or "REWRITE" in os.environ
 
 
-def test_the_page_shows_a_script_and_names_all():
+def test_the_page_names_every_script():
     page = (Path(__file__).parents[2] / "docs/explanation/protocol.md").read_text()
-    assert SCRIPTS[3].read_text() in page
     assert [path.name for path in SCRIPTS if f"`{path.name}`" not in page] == []
 
 
