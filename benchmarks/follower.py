@@ -84,7 +84,17 @@ def run(fleet: FleetOfProcesses, name: str, times: int, *more: str) -> None:
             "0.1",
             "--anyway",
         ],
-        *["--low", str(LOW), "--high", str(HIGH), "--one-shot", "--least", str(len(fleet.values)), *more],
+        *[
+            "--low",
+            str(LOW),
+            "--high",
+            str(HIGH),
+            "--law",
+            "one-shot",
+            "--least",
+            str(len(fleet.values)),
+            *more,
+        ],
     )
     store = HubStore(fleet.folder / "hub")
     while sum(row["state"] != "running" for row in store.sessions(name)) < times:

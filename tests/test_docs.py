@@ -84,7 +84,7 @@ done
 sed -i '/^low/i file = "reading.txt"' bob.toml
 printf 20 > reading.txt
 tacit agent bob.toml 2> /dev/null &
-tacit hub run hub --every 500ms --loss 1 --low -10 --high 40 --one-shot --name load --anyway
+tacit hub run hub --every 500ms --loss 1 --low -10 --high 40 --law one-shot --name load --anyway
 """
 AN_INSTALLER = r"""
 pip() {  # what installing the page's package leaves behind, in this folder instead of the environment

@@ -89,7 +89,7 @@ def test_pictures_are_written_whole_and_not_over_others(run, tmp_path):
 
 def test_graphs_one_shot_and_one_agent(run):
     run("--graph", "ring:12", "--mixing", 0.5, "--noise", 3, "--decay", 0.8, "--simulated", "--sessions", 300)
-    run("--agents", 2, "--mixing", 0.5, "--noise", 3, "--one-shot", "--simulated", "--sessions", 300)
+    run("--agents", 2, "--mixing", 0.5, "--noise", 3, "--law", "one-shot", "--simulated", "--sessions", 300)
     answer = json.loads(
         run(*PAPER, "--simulated", "--agent", 2, "--distance", 8, "--sessions", 300, "--json").stdout
     )

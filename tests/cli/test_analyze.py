@@ -92,7 +92,7 @@ def test_a_finite_run_may_fade_faster_than_states_forget(answer, run):
 
 
 def test_one_shot_noise(answer, run):
-    words = ("analyze", "--agents", 5, "--mixing", 0.5, "--noise", 4, "--one-shot")
+    words = ("analyze", "--agents", 5, "--mixing", 0.5, "--noise", 4, "--law", "one-shot")
     found = answer(*words)
     assert (found["epsilon"], found["decay"], found["law"]) == (0.25, None, "one-shot")
     assert "one-shot noise: mixing 0.5, noise 4" in run(*words).output
@@ -135,7 +135,7 @@ def test_numbers_of_agents_may_be_written_with_a_power_of_ten(answer):
     ("words", "sentence"),
     [
         (("--agents", 5), "fading noise needs mixing and noise and decay"),
-        (("--agents", 5, "--one-shot", "--mixing", 0.5), "one-shot noise needs noise"),
+        (("--agents", 5, "--law", "one-shot", "--mixing", 0.5), "one-shot noise needs noise"),
         (
             ("--mixing", 0.5, "--noise", 1, "--decay", 0.8),
             "give a number of agents",

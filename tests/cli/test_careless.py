@@ -129,7 +129,6 @@ def test_no_such_file_a_folder_and_other_files_are_refused(words, name, files):
         ("design --agents 9 --epsilon 1 --hides step:2", "--series"),
         ("design --agents 9 --graph ring:9 --epsilon 1", "not both"),
         ("design --agents 9 --epsilon 1 --loss 1", "not both"),
-        ("analyze --agents 9 --mixing 0.5 --noise 1 --law fading --one-shot", "not both"),
         ("sweep --agents 9 --mixing 0.5 --epsilon 1 --parameter mixing=1", "mixing"),
         ("invite alice --hub hub --withdraw --count 2", "--count"),
         ("hub run hub --loss 1 --low 0 --high 1 --detach --delta 1e-6", "--series"),

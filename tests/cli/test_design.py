@@ -84,7 +84,7 @@ def test_parameters_as_printed_give_what_is_printed(answer, run, words):
     text = run("design", *words).output
     once = "Laplace noise, drawn once" in text
     names = ("mixing", "noise") if once else ("mixing", "noise", "decay")
-    typed = [*(f"--{name}={shown(text, name, 'Parameters')}" for name in names), *["--one-shot"] * once]
+    typed = [*(f"--{name}={shown(text, name, 'Parameters')}" for name in names), *["--law=one-shot"] * once]
     asked = dict(zip(words[::2], words[1::2], strict=True))
     kept = {k: v for k, v in asked.items() if k in ("--graph", "--rounds", "--failure-probability")}
     if "--graph" not in asked:

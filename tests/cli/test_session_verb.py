@@ -74,7 +74,7 @@ def test_what_is_shown_is_never_too_small(answer, run):
 def test_every_option_reaches_the_file(run):
     run(
         *("session", "new", "--anyway", "--roster", "certificates", "--graph", "ring:6", "--epsilon", 0.1),
-        *("--low", -5, "--high", 5, "--one-shot", "--rounds", 200, "--components", 2),
+        *("--low", -5, "--high", 5, "--law", "one-shot", "--rounds", 200, "--components", 2),
         *("--adjacency", 3, "--quorum", 3, "--start", 4, "--round-deadline", 2, "--start-deadline", 3),
         *("--repeat", 0.5, "--name", "pumps", "--out", "p.toml", "--mixing", 0.5),
         *("--address", "agent-2=wss://192.0.2.7:7447"),

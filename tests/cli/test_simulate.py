@@ -84,7 +84,7 @@ def test_records(answer, record, dims):
 
 
 def test_one_shot_and_a_graph(answer, run):
-    words = ("--graph", "karate", "--mixing", 0.5, "--noise", 4, "--one-shot", "--runs", 3)
+    words = ("--graph", "karate", "--mixing", 0.5, "--noise", 4, "--law", "one-shot", "--runs", 3)
     assert answer("simulate", *words)["epsilon"] == 0.25
     assert "not the true one" in " ".join(run("simulate", *words).output.split())
 

@@ -17,7 +17,7 @@ EPILOG = """\b
 Examples:
   tacit analyze --agents 500 --mixing 0.8 --noise 10 --decay 0.6
   tacit analyze --graph karate --mixing 0.5 --noise 10 --decay 0.8 --json
-  tacit analyze --agents 500 --mixing 0.8 --noise 5 --one-shot --adjacency 2
+  tacit analyze --agents 500 --mixing 0.8 --noise 5 --law one-shot --adjacency 2
 """
 
 

@@ -172,7 +172,7 @@ def _from_files(
 
 def _running_options() -> tuple[str, ...]:
     size = ("agents", "graph", "keepers", "weights")
-    law = ("mixing", "noise", "decay", "law", "one_shot", "parameters")
+    law = ("mixing", "noise", "decay", "law", "parameters")
     return (*size, *law, "broken", "simulated", "rounds", "agent", "distance")
 
 
@@ -212,9 +212,7 @@ def _subject(
 def _mechanism(asked: dict[str, Any]) -> Mechanism:
     given = {name: asked[name] for name in ("agents", "graph", "mixing", "noise", "decay", "weights")}
     keepers, bug = asked["keepers"], asked["broken"]
-    nothing = not any(value is not None for value in given.values()) and not (
-        asked["one_shot"] or asked["law"]
-    )
+    nothing = not any(value is not None for value in given.values()) and not asked["law"]
     if bug is not None and nothing:
         given |= _PAPER  # a demonstration needs no parameters
         keepers = keepers or (_KEEPERS if bug in KEEPER_BUGS else 0)
@@ -222,7 +220,7 @@ def _mechanism(asked: dict[str, Any]) -> Mechanism:
         known = KEEPER_BUGS if keepers else BUGS
         who = "With" if keepers else "Without"
         raise click.UsageError(f"{who} keepers --broken must be one of {', '.join(known)}, got {bug}.")
-    given |= {name: asked[name] for name in ("law", "one_shot", "parameters")} | {"keepers": keepers}
+    given |= {name: asked[name] for name in ("law", "parameters")} | {"keepers": keepers}
     return options.read_question(given).mechanism()
 
 

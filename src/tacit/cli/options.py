@@ -186,17 +186,13 @@ _TYPES: dict[str, dict[str, Any]] = {
 }
 """How a field of a question is read on the command line, by its kind."""
 
-one_shot_option = click.option(
-    "--one-shot", is_flag=True, help="Add noise once, at the start: the same as --law one-shot."
-)
-
 
 def asked(*names: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
     """Return options for fields of `tacit.Plan`, with its help texts.
 
     `changes` are other arguments of `click.option` for the option of a field.
     """
-    return compose(*(option for name in names for option in _options(name, changes.get(name, {}))))
+    return compose(*(_option(name, changes.get(name, {})) for name in names))
 
 
 def asked_by(verb: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
@@ -204,13 +200,12 @@ def asked_by(verb: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
     return asked(*Plan.names(verb), **changes)
 
 
-def _options(name: str, changes: Mapping[str, Any]) -> list[Callable[[F], F]]:
+def _option(name: str, changes: Mapping[str, Any]) -> Callable[[F], F]:
     known, default = field_of(name), Plan.__dataclass_fields__[name].default
     usual: dict[str, Any] = {**_TYPES[known.kind], "help": known.help}
     if default is not None and default is not False and default != ():
         usual |= {"default": default, "show_default": True}
-    made = click.option(spelled(name), name, **usual | dict(changes))
-    return [made, one_shot_option] if known.kind == "law" else [made]
+    return click.option(spelled(name), name, **usual | dict(changes))
 
 
 def given(*names: str) -> list[str]:
@@ -239,12 +234,7 @@ one_adjacency_option = asked(
 
 def read_question(given: dict[str, Any]) -> Plan:
     """Take the fields of a question out of the options of a command."""
-    fields = {name: given.pop(name) for name in Plan.names() if name in given}
-    if given.pop("one_shot", False):
-        if fields.get("law") is not None:
-            raise click.UsageError("Give --law or --one-shot, not both.")
-        fields["law"] = "one-shot"
-    return Plan(**fields)
+    return Plan(**{name: given.pop(name) for name in Plan.names() if name in given})
 
 
 def read_size(agents: int | None, graph: str | None) -> int | Graph:

@@ -45,7 +45,7 @@ Example:
 NEW_EPILOG = """\b
 Examples:
   tacit session new --roster certificates --loss 1 --low 0 --high 50 --mixing 0.8
-  tacit session new --roster keys.txt --graph ring:20 --epsilon 0.1 --low 0 --high 10 --one-shot
+  tacit session new --roster keys.txt --graph ring:20 --epsilon 0.1 --low 0 --high 10 --law one-shot
   tacit session new --roster certificates --keepers north,south --loss 0.2 --low 0 --high 10
   tacit session new --roster certificates --keepers north,south --loss 1 --low 0 --high 10
     --series 96 --hides step:2 --every 15m

@@ -23,7 +23,7 @@ EPILOG = """\b
 Examples:
   tacit simulate --agents 500 --mixing 0.8 --noise 10 --decay 0.6 --runs 1000
   tacit simulate --graph karate --mixing 0.5 --noise 5 --decay 0.8 --out runs.nc
-  tacit simulate --agents 3 --mixing 0.5 --noise 2 --one-shot --values meters.csv --json
+  tacit simulate --agents 3 --mixing 0.5 --noise 2 --law one-shot --values meters.csv --json
   tacit simulate --series 96 --hides step:2 --agents 1000 --range 0:10 --keepers 1
 """
 
