@@ -195,7 +195,6 @@ def test_no_network_can_read_the_loss_of_an_agent():
     assert {one["TACIT_STATUS"] for one in members} == {"127.0.0.1:9464"}
     for path, words in commands():
         if words[0] == "agent":
-            assert "--status-plain" not in words, path
             (where,) = [words[i + 1] for i, word in enumerate(words) if word == "--status"] or ["9464"]
             assert where in ("9464", "$TACIT_STATUS"), path
 

@@ -4,7 +4,7 @@
 #   TACIT_ADDRESS      where members reach the hub, wss://host:port
 #   TACIT_MEMBERS      names to invite, with spaces between them
 #   TACIT_INVITATIONS  the directory that invitations are written to
-#   TACIT_STATUS       where the status is served, host:port
+#   TACIT_STATUS       where the status is served, http://host:port
 set -eu
 umask 077
 
@@ -19,4 +19,4 @@ for name in $TACIT_MEMBERS; do
         mv "$invitation.new" "$invitation"
     fi
 done
-exec tacit hub serve "$home" --status "$TACIT_STATUS" --status-plain
+exec tacit hub serve "$home" --status "$TACIT_STATUS"

@@ -198,7 +198,7 @@ def test_an_agent_with_an_expired_certificate_waits_and_is_not_ready(tmp_path, m
         told.trouble = lambda: None
         monkeypatch.setattr(Identity, "require_current", require_current)
         monkeypatch.setitem(wait_and_run.__kwdefaults__, "seconds", 0.01)
-        place = StatusPlace.taken({"status": ("127.0.0.1", 0), "status_tls": None, "status_plain": False})
+        place = StatusPlace.taken({"status": ("127.0.0.1", 0, False), "status_tls": None})
         following = asyncio.ensure_future(
             agent_verb._follow(policy, told, place, False, read=lambda: policy, again=asyncio.Event())
         )

@@ -307,17 +307,18 @@ def written_certificate(folder):
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("9464", ("127.0.0.1", 9464)),
-        ("0.0.0.0:80", ("0.0.0.0", 80)),
-        ("[::1]:0", ("::1", 0)),
-        ("node.example:9464", ("node.example", 9464)),
+        ("9464", ("127.0.0.1", 9464, False)),
+        ("http://9464", ("127.0.0.1", 9464, True)),
+        ("http://0.0.0.0:80", ("0.0.0.0", 80, True)),
+        ("[::1]:0", ("::1", 0, False)),
+        ("node.example:9464", ("node.example", 9464, False)),
     ],
 )
 def test_where_the_status_is_is_a_port_or_an_address(text, found):
     assert StatusAddress().convert(text, None, None) == found
 
 
-@pytest.mark.parametrize("text", ["", "x", "host:", "1:70000", "-1", "²"])
+@pytest.mark.parametrize("text", ["", "x", "host:", "1:70000", "-1", "²", "http://", "https://h:1x"])
 def test_anything_else_is_refused(text):
     with pytest.raises(click.BadParameter, match="port"):
         StatusAddress().convert(text, None, None)
@@ -325,14 +326,13 @@ def test_anything_else_is_refused(text):
 
 def test_an_open_address_needs_tls_or_a_word(status, tmp_path):
     files = written_certificate(tmp_path)
-    with pytest.raises(ParameterError, match="--status-plain"):
-        StatusPlace(("0.0.0.0", 0), None, False).server(status)
-    assert StatusPlace(("0.0.0.0", 0), None, True).server(status).url.startswith("http:")
-    assert StatusPlace(("0.0.0.0", 0), files, False).server(status).url.startswith("https:")
+    with pytest.raises(ParameterError, match="http://"):
+        StatusPlace(("0.0.0.0", 0, False), None).server(status)
+    assert StatusPlace(("0.0.0.0", 0, True), None).server(status).url.startswith("http:")
+    assert StatusPlace(("0.0.0.0", 0, False), files).server(status).url.startswith("https:")
     for wrong in (
-        {"status": None, "status_tls": files, "status_plain": False},
-        {"status": None, "status_tls": None, "status_plain": True},
-        {"status": ("127.0.0.1", 0), "status_tls": files, "status_plain": True},
+        {"status": None, "status_tls": files},
+        {"status": ("127.0.0.1", 0, True), "status_tls": files},
     ):
         with pytest.raises(InputError, match="--status"):
             StatusPlace.taken(wrong)

@@ -19,23 +19,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
-class StatusAddress(click.ParamType["tuple[str, int]"]):
+PLAIN = "http://"
+
+
+class StatusAddress(click.ParamType["tuple[str, int, bool]"]):
     """A port of this machine, or an address and a port."""
 
-    name = "[host:]port"
+    name = "[http://][host:]port"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, int]:
-        """Return host and port, or fail with what was given."""
+    ) -> tuple[str, int, bool]:
+        """Return host, port and whether it is said to be plain; or fail."""
         if isinstance(value, tuple):
             return value
-        host, _, port = str(value).rpartition(":")
+        text = str(value)
+        host, _, port = text.removeprefix(PLAIN).rpartition(":")
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]
         if not (port.isascii() and port.isdigit() and int(port) <= 65535):
             self.fail(f"{value!r} is neither a port nor host:port.", param, ctx)
-        return host or "127.0.0.1", int(port)
+        return host or "127.0.0.1", int(port), text.startswith(PLAIN)
 
 
 @final
@@ -43,20 +47,17 @@ class StatusAddress(click.ParamType["tuple[str, int]"]):
 class StatusPlace:
     """The status options as they were given; see `status_options`."""
 
-    at: tuple[str, int] | None = None
+    at: tuple[str, int, bool] | None = None
     tls: tuple[Path, Path] | None = None
-    plain: bool = False
 
     @classmethod
     def taken(cls, given: dict[str, Any]) -> StatusPlace:
         """Take the status options out of a command's options."""
-        place = cls(given.pop("status"), given.pop("status_tls"), given.pop("status_plain"))
-        if place.at is None and (place.tls is not None or place.plain):
-            raise InputError("--status-tls and --status-plain need --status, the address to serve at.")
-        if place.tls is not None and place.plain:
-            raise InputError(
-                "give --status-tls or --status-plain, not both: one encrypts, the other does not."
-            )
+        place = cls(given.pop("status"), given.pop("status_tls"))
+        if place.tls is not None and place.at is None:
+            raise InputError("--status-tls needs --status, the address to serve at.")
+        if place.tls is not None and place.at is not None and place.at[2]:
+            raise InputError("--status says http:// and --status-tls encrypts: leave one of them out.")
         return place
 
     def server(self, pages: StatusPages) -> StatusServer:
@@ -64,30 +65,25 @@ class StatusPlace:
         from tacit.live.status.server import StatusServer, tls_context
 
         assert self.at is not None
-        host, port = self.at
+        host, port, plain = self.at
         context = None if self.tls is None else tls_context(*self.tls)
-        return StatusServer(pages, port, host, tls=context, anywhere=self.plain or context is not None)
+        return StatusServer(pages, port, host, tls=context, anywhere=plain or context is not None)
 
 
 def status_options(command: F) -> F:
-    """Add --status, --status-tls and --status-plain to a long-running command."""
+    """Add --status and --status-tls to a long-running command."""
     for option in (
-        click.option(
-            "--status-plain",
-            is_flag=True,
-            help="Serve the status without encryption at an address that others can reach.",
-        ),
         click.option(
             "--status-tls",
             type=(_FILE, _FILE),
             metavar="CERTIFICATE KEY",
-            help="Serve the status over HTTPS with these PEM files. An address that others can reach needs "
-            "this or --status-plain.",
+            help="Serve the status over HTTPS with these PEM files.",
         ),
         click.option(
             "--status",
             type=StatusAddress(),
-            help="Serve /status, /metrics, /healthz and /readyz here; a port alone is on this machine only.",
+            help="Serve /status, /metrics, /healthz and /readyz here. A port alone is on this machine only. "
+            "An address that others can reach needs --status-tls, or http:// before it: not encrypted.",
         ),
     ):
         command = option(command)

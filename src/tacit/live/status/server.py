@@ -73,7 +73,7 @@ class StatusServer:
         if not (anywhere or is_loopback(host)):
             raise ParameterError(
                 f"the status must be at a loopback address, got {host}: others could read or change it on "
-                "its way. Use TLS (--status-tls), or say that it may be plain (--status-plain)."
+                "its way. Use TLS (--status-tls), or say that it is plain: http:// before the address."
             )
         if not 0 <= port <= 65535:
             raise ParameterError(f"the status port must be from 0 to 65535, got {port}.")
