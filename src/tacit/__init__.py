@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from tacit.base.errors import Infeasible, InputError, TacitError
     from tacit.core.graph import Graph
     from tacit.core.history import History
-    from tacit.core.law import Constant, Fading, OneShot
+    from tacit.core.law import Constant, Fading, OneShot, Scheduled
     from tacit.core.mechanism import ClientServer, Distributed
+    from tacit.core.motion import Linear
     from tacit.core.question import (
         Count,
         GroupBy,
@@ -70,12 +71,14 @@ __all__ = [
     "History",
     "Infeasible",
     "InputError",
+    "Linear",
     "Mean",
     "OneShot",
     "Own",
     "Plan",
     "Promise",
     "Quantile",
+    "Scheduled",
     "Several",
     "Sum",
     "TacitError",
@@ -99,8 +102,9 @@ if not TYPE_CHECKING:
             "base.errors": ("Infeasible", "InputError", "TacitError"),
             "core.graph": ("Graph",),
             "core.history": ("History",),
-            "core.law": ("Constant", "Fading", "OneShot"),
+            "core.law": ("Constant", "Fading", "OneShot", "Scheduled"),
             "core.mechanism": ("ClientServer", "Distributed"),
+            "core.motion": ("Linear",),
             "core.question": (
                 "Count",
                 "GroupBy",

@@ -3,7 +3,7 @@
 Each law is one final class in its own file.
 
 - `base`: what a law must define, and what is computed from it for every law.
-- `fading`, `one_shot`, `constant`: the laws. `geometric` has the formulas that two of them share.
+- `fading`, `one_shot`, `constant`, `scheduled`: the laws. `geometric` has formulas that two share.
 - `registry`: the laws that files and the command line know by name; one row each.
 
 All other packages call the methods of a law. None of them tests which class it is (tests/law/test_seam.py).
@@ -14,5 +14,17 @@ from tacit.core.law.constant import Constant
 from tacit.core.law.fading import Fading
 from tacit.core.law.one_shot import OneShot
 from tacit.core.law.registry import named, names, register
+from tacit.core.law.scheduled import Scheduled
 
-__all__ = ["Constant", "Envelope", "Fading", "Law", "OneShot", "Terms", "named", "names", "register"]
+__all__ = [
+    "Constant",
+    "Envelope",
+    "Fading",
+    "Law",
+    "OneShot",
+    "Scheduled",
+    "Terms",
+    "named",
+    "names",
+    "register",
+]

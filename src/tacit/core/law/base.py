@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -22,7 +22,6 @@ import numpy.typing as npt
 
 from tacit.base.arrays import FloatArray, IntArray, PerAgent, checked_per_agent
 from tacit.base.errors import LawError, ParameterError, RecordTooLarge
-from tacit.base.rounding import ULP, extended, round_up
 from tacit.core.motion import Mixing, Motion
 
 WORDS = {"sigma": "mixing", "c": "noise", "q": "decay"}
@@ -32,10 +31,27 @@ STEP = 1 + 4 * float(np.finfo(np.float64).eps)
 """Noise is widened by this factor repeatedly, until its loss, rounded up, is within bounds."""
 
 _MOST_TERMS = 20_000_000
-_FLOAT_ERROR = 2.0**-48  # a scale in float64 may be off by some units in the last place
 _NEARLY_FLAT = (
     1e-9  # how much an envelope falls over T rounds: little, so that it is hardly wider than needed
 )
+
+
+class MixingOrMotion:
+    """The first parameter of a law: a mixing, or a motion in its place.
+
+    Reading it as a mixing is refused where a motion has none. `Law.motion` always is the motion.
+    """
+
+    def __get__(self, law: Any, owner: type | None = None) -> Any:
+        if law is None:
+            raise AttributeError("sigma")  # so that the field has no default
+        found = law.__dict__["sigma"]
+        if isinstance(found, Motion):
+            raise found.undefined("mixing", "how far an agent moves towards the feedback in one round")
+        return found
+
+    def __set__(self, law: Any, value: Any) -> None:
+        law.__dict__["sigma"] = value
 
 
 class Terms(NamedTuple):
@@ -63,6 +79,13 @@ class Envelope(NamedTuple):
     q: PerAgent
 
 
+def _of_agent(value: Any, i: int) -> Any:
+    """Return one agent's own of a parameter."""
+    if isinstance(value, Motion):
+        return value.of_agent(i)
+    return float(value[i]) if isinstance(value, np.ndarray) else value
+
+
 @cache
 def _letters(law: type[Any]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(law))
@@ -76,9 +99,9 @@ class Law(ABC):
 
     Parameters
     ----------
-    sigma : float or one per agent
+    sigma : float, one per agent, or a motion
         Mixing, in (0, 1): how far an agent moves towards the feedback in one round.
-        The paper's σ; not a standard deviation.
+        The paper's σ; not a standard deviation. Or how agents move: `tacit.Linear`.
     c : float or one per agent
         Noise, positive: the scale of the Laplace noise of update 0.
 
@@ -97,7 +120,7 @@ class Law(ABC):
         What the parameters after noise mean, for people.
     """
 
-    sigma: float | FloatArray
+    sigma: float | FloatArray | Any  # a motion may be given, and is never read as a mixing
     c: float | FloatArray
 
     name: ClassVar[str]
@@ -108,6 +131,7 @@ class Law(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.__repr__ = Law.__repr__  # type: ignore[method-assign]  # else that of a dataclass reads a mixing
         for base in cls.__mro__[1:]:
             if "scale" in vars(base) and base is not Law:
                 raise LawError(
@@ -118,13 +142,24 @@ class Law(ABC):
     def __post_init__(self) -> None:
         if not getattr(type(self), "name", ""):
             raise LawError(f"the law {type(self).__name__} does not define its name.")
-        for word, (name, value) in zip(self.words(), self.values().items(), strict=True):
+        self.check(self.letters())
+        if not np.all(self.scale(np.float64(0)) == self.c):
+            raise LawError(f"the scale of update 0 must be c, and is not in the law {self.name!r}.")
+
+    def __repr__(self) -> str:
+        own = ", ".join(f"{name}={value!r}" for name, value in self.values().items())
+        return f"{type(self).__name__}({own})"
+
+    def check(self, letters: Iterable[str]) -> None:
+        """Refuse parameters that are no positive number, or one per agent."""
+        for name in letters:
+            value, word = self.__dict__[name], WORDS.get(name, name)
+            if name == "sigma" and isinstance(value, Motion):
+                continue
             below = name in self.below_one
             found = checked_per_agent(value, f"{word} ({name})", below_one=below, field=word)
             object.__setattr__(self, name, found)
         self.agents  # noqa: B018 - refuses per-agent values of different lengths
-        if not np.all(self.scale(np.float64(0)) == self.c):
-            raise LawError(f"the scale of update 0 must be c, and is not in the law {self.name!r}.")
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -134,6 +169,15 @@ class Law(ABC):
     def __hash__(self) -> int:
         own = self.values().values()  # must be fast: an agent on a lattice calls this for every message
         return hash((type(self), *(v.tobytes() if isinstance(v, np.ndarray) else v for v in own)))
+
+    @property
+    def mixes(self) -> bool:
+        """Whether agents mix as in the paper, so that closed forms hold."""
+        return isinstance(self.motion, Mixing)
+
+    def with_noise(self, c: float | FloatArray) -> Self:
+        """Return this law with another noise c."""
+        return type(self)(**{**self.values(), "c": c})
 
     # ---- what a law must define ---------------------------------------------------------------------
 
@@ -177,8 +221,8 @@ class Law(ABC):
                 "parameters",
             )
 
-    def values(self) -> dict[str, float | FloatArray]:
-        """Return the parameters by letter."""
+    def values(self) -> dict[str, Any]:
+        """Return the parameters by letter; a motion in place of the mixing."""
         return {name: self.__dict__[name] for name in _letters(type(self))}
 
     def worded(self) -> dict[str, float | FloatArray]:
@@ -197,6 +241,7 @@ class Law(ABC):
         None if all agents share one value.
         """
         sizes = {value.size for value in self.values().values() if isinstance(value, np.ndarray)}
+        sizes |= set() if self.mixes or self.motion.agents is None else {self.motion.agents}
         if len(sizes) > 1:
             raise ParameterError(
                 f"mixing, noise and decay must be one number or one per agent, got {sorted(sizes)} values."
@@ -218,11 +263,13 @@ class Law(ABC):
         Shared parameters stay one number.
         """
         own = {k: v[index] if isinstance(v, np.ndarray) else v for k, v in self.values().items()}
+        if not self.mixes and self.motion.agents is not None:
+            raise self.motion.undefined("of_agents", "the law of some of the agents")
         return type(self)(**own)
 
     def of_agent(self, i: int) -> Self:
         """Return the law of one agent: single numbers."""
-        own = {k: float(v[i]) if isinstance(v, np.ndarray) else float(v) for k, v in self.values().items()}
+        own = {k: _of_agent(v, i) for k, v in self.values().items()}
         # Skip the checks, which were made for the whole law: a session has up to 100,000 agents.
         one = object.__new__(type(self))
         one.__dict__.update(own)
@@ -230,7 +277,11 @@ class Law(ABC):
 
     def kinds(self) -> list[Self]:
         """Return a law of one agent for each different noise among the agents."""
-        own = [v for name, v in self.values().items() if self.by_mixing or name != "sigma"]
+        own = [
+            v
+            for name, v in self.values().items()
+            if isinstance(v, float | np.ndarray) and (self.by_mixing or name != "sigma")
+        ]
         rows = np.column_stack([np.atleast_1d(value) for value in np.broadcast_arrays(*own)])
         _, first = np.unique(rows, axis=0, return_index=True)
         return [self.of_agent(i) for i in first.tolist()]
@@ -243,7 +294,8 @@ class Law(ABC):
     @property
     def motion(self) -> Motion:
         """How agents move: it decides how much each message says of a start."""
-        return Mixing.of_checked(self.sigma)
+        found = self.__dict__["sigma"]
+        return found if isinstance(found, Motion) else Mixing.of_checked(found)
 
     # ---- scales -------------------------------------------------------------------------------------
 
@@ -313,12 +365,15 @@ class Law(ABC):
         """
         if rounds is None:
             raise self.undefined("epsilons for an endless run", "the loss of an endless run")
-        total = extended(np.zeros(() if self.agents is None else self.agents))
-        scales = self.scales(self._draws_within(rounds))
-        with np.errstate(divide="ignore"):
-            for scale, influence in zip(scales, self.motion.influences(), strict=False):
-                total = total + influence / extended(scale)
-        return round_up(total, _FLOAT_ERROR + ULP * (4 * rounds + 16))
+        return self.motion.spent(self.scales(self._draws_within(rounds)))
+
+    def spent_endless(self, q: PerAgent) -> FloatArray:
+        """Return ε of an endless run of a motion, with scales c·q^u."""
+        c, ratio = (np.broadcast_to(value, (self.agents or 1,)).tolist() for value in (self.c, q))
+        own = [
+            self.motion.of_agent(i).spent_endless(*pair) for i, pair in enumerate(zip(c, ratio, strict=True))
+        ]
+        return np.array(own) if self.agents else np.asarray(own[0])
 
     def _draws_within(self, rounds: int) -> int:
         """Return how many messages of `rounds` rounds have fresh noise.
@@ -333,7 +388,8 @@ class Law(ABC):
         For message u of one agent it is d·a_u/s_u, with the influence a_u of its start.
         """
         u = np.arange(self._draws_within(rounds))
-        return np.asarray(distance * self.motion.influence(u) / self.scales(u.size))
+        apart, scales = np.asarray(distance * self.motion.influence(u)), self.scales(u.size)
+        return np.asarray(np.divide(apart, scales, out=np.zeros_like(apart), where=apart > 0))
 
     def loss_parts(self, rounds: int | None, adjacency: float, share: int) -> Iterator[float]:
         """Yield the loss of each message of one agent, rounded up.
@@ -343,9 +399,7 @@ class Law(ABC):
         """
         if rounds is None:
             raise self.undefined("loss_parts for an endless run", "the loss of an endless run")
-        u = extended(np.arange(self._draws_within(rounds)))
-        parts = extended(adjacency) * self.motion.influence(u) / extended(self.scales(u.size))
-        yield from round_up(parts, _FLOAT_ERROR + ULP * (4 * u + 16)).tolist()
+        yield from self.motion.parts(self.scales(self._draws_within(rounds)), adjacency)
 
     # ---- accuracy -----------------------------------------------------------------------------------
 
@@ -418,11 +472,12 @@ class Law(ABC):
             raise cls.undefined("best for an endless run", what)
         if "decay" in cls.words():
             raise cls.undefined("best", what)
-        one, two = (cls.from_words({"mixing": sigma, "noise": c, **further}) for c in (1.0, 2.0))
+        one = cls.from_words({"mixing": sigma, "noise": 1.0, **further})
+        two = one.with_noise(2.0)
         if not np.allclose(two.scales(rounds), 2 * one.scales(rounds), rtol=1e-12, atol=0):
             raise cls.undefined("best", what)
         c = float(np.max(one.epsilons(rounds))) / epsilon
-        while float(np.max((made := replace(one, c=c)).epsilons(rounds))) > epsilon:
+        while float(np.max((made := one.with_noise(c)).epsilons(rounds))) > epsilon:
             c *= STEP
         return made
 
@@ -432,4 +487,8 @@ class Law(ABC):
         They are rounded up to a few digits. ``up(value)`` rounds; ``up(value, distance)`` also keeps the
         digits of a distance from 1.
         """
-        return self if isinstance(self.c, np.ndarray) else replace(self, c=up(self.c))
+        return self if isinstance(self.c, np.ndarray) else self.with_noise(up(self.c))
+
+
+# Not in the class body: there it would be the default of the field.
+Law.sigma = MixingOrMotion()

@@ -15,7 +15,7 @@ from tacit.base.arrays import FloatArray, PerAgent, checked_per_agent
 from tacit.base.errors import LawError
 from tacit.core.law import geometric
 from tacit.core.law.base import STEP, Envelope, Law, Terms
-from tacit.core.motion import Mixing
+from tacit.core.motion import Mixing, Motion
 
 
 @final
@@ -55,10 +55,14 @@ class Constant(Law):
 
     def epsilons(self, rounds: int | None) -> FloatArray:
         """Σ_{t<T} (1−σ)^t/c; 1/(σc) for an endless run."""
+        if not self.mixes:
+            return super().epsilons(rounds) if rounds is not None else self.spent_endless(1.0)
         return geometric.epsilons(self.sigma, self.c, 1.0, rounds)
 
     def loss_parts(self, rounds: int | None, adjacency: float, share: int) -> Iterator[float]:
         """λ_u = δ(1−σ)^u/c."""
+        if not self.mixes:
+            return super().loss_parts(rounds, adjacency, share)
         return geometric.loss_parts(
             float(self.sigma), float(self.c), 1.0, rounds=rounds, adjacency=adjacency, share=share
         )
@@ -90,6 +94,11 @@ class Constant(Law):
     @classmethod
     def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
         """Return the least constant noise with a loss of at most ε."""
+        if isinstance(sigma, Motion):
+            law = cls(sigma, float(np.max(cls(sigma, 1.0).epsilons(rounds))) / epsilon)
+            while float(np.max(law.epsilons(rounds))) > epsilon:
+                law = law.with_noise(law.c * STEP)
+            return law
         mixing = np.asarray(checked_per_agent(sigma, "mixing (sigma)", below_one=True))
         spent = 1.0 if rounds is None else Mixing(mixing).followed(rounds)
         c = spent / (mixing * epsilon)

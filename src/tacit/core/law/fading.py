@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
@@ -14,7 +14,10 @@ from tacit.base.errors import ParameterError
 from tacit.base.rounding import extended
 from tacit.core.law import geometric
 from tacit.core.law.base import STEP, Envelope, Law, Terms
+from tacit.core.motion import Motion
 from tacit.core.motion.mixing import gap, kept, log_kept
+
+_LONG = 5000  # rounds that stand for an endless run in a search, at most
 
 
 @final
@@ -76,6 +79,8 @@ class Fading(Law):
 
     def epsilons(self, rounds: int | None) -> FloatArray:
         """Lemma 1 (lem:pri) and Lemma 5 (lem:pri_dis); ε_T is exact."""
+        if not self.mixes:
+            return super().epsilons(rounds) if rounds is not None else self.spent_endless(self.q)
         if rounds is None:
             self._require_gap(gap(extended(self.sigma), extended(self.q)) > 0)
         return geometric.epsilons(self.sigma, self.c, self.q, rounds)
@@ -94,10 +99,14 @@ class Fading(Law):
 
     def costs(self, rounds: int, distance: float) -> FloatArray:
         """a_t = d·(1−σ)^t/(c q^t)."""
+        if not self.mixes:
+            return super().costs(rounds, distance)
         return np.asarray(distance / self.c * (kept(self.sigma) / self.q) ** np.arange(rounds))
 
     def loss_parts(self, rounds: int | None, adjacency: float, share: int) -> Iterator[float]:
         """λ_u = δ(1−σ)^u/(c·q^u)."""
+        if not self.mixes:
+            return super().loss_parts(rounds, adjacency, share)
         return geometric.loss_parts(
             float(self.sigma), float(self.c), float(self.q), rounds=rounds, adjacency=adjacency, share=share
         )
@@ -135,6 +144,8 @@ class Fading(Law):
 
         Rounding is included.
         """
+        if isinstance(sigma, Motion):
+            return cls._best_for(sigma, epsilon, rounds)
         # refuse mixing out of range before its logarithm is taken
         sigma = checked_per_agent(sigma, "mixing (sigma)", below_one=True)
         c, q = best_noise(sigma, epsilon, rounds), best_decay(sigma)
@@ -144,6 +155,45 @@ class Fading(Law):
             law = cls(sigma, c, q)
         return law
 
+    @classmethod
+    def _best_for(cls, motion: Motion, epsilon: float, rounds: int | None) -> Self:
+        """Return the best c·q^t for a motion, by its true influence.
+
+        For a decay q the loss 1 needs c = Σa_t/q^t, and the variance is 2c²(1 − q^2T)/(1 − q²).
+        """
+        from scipy.optimize import brentq, minimize_scalar
+
+        if rounds is None:  # so many messages that the rest does not matter
+            long = min(max(math.ceil(-45 / math.log(max(motion.modulus, 1e-9))), 32), _LONG)
+        table = motion.influence_table(long if rounds is None else rounds)
+        t = np.arange(len(table), dtype=np.float64)
+
+        def value(log: float) -> float:
+            c = float((table * np.exp(-log * t)[:, None]).sum(axis=0).max())
+            ends = math.expm1(2 * log * len(t)) if rounds is not None else -1.0
+            return 2 * math.log(c) + math.log(ends / math.expm1(2 * log))
+
+        def slope(log: float) -> float:
+            faded = table[:, 0] * np.exp(-log * t)
+            some = rounds is not None and -log * len(t) < 300
+            kept = 2 * len(t) / math.expm1(-2 * log * len(t)) if some else 0.0
+            return float(-2 * (t @ faded) / faded.sum() - kept + 2 / math.expm1(-2 * log))
+
+        slowest = -700 / len(t) if rounds is not None else max(math.log(motion.modulus), -700 / len(t))
+        tried = slowest * np.geomspace(1e-4, 0.999, 60)  # coarse first: it may have several minima
+        k = int(np.argmin([value(log) for log in tried]))
+        ends = tried[min(k + 1, 59)], tried[max(k - 1, 0)]
+        if table.shape[1] == 1 and slope(ends[0]) < 0 < slope(ends[1]):
+            log = float(brentq(slope, *ends, xtol=1e-15, rtol=1e-14))
+        else:
+            log = float(minimize_scalar(value, bounds=ends, method="bounded", options={"xatol": 1e-12}).x)
+        q = math.exp(log)
+        law = cls(motion, 1.0, q)
+        c = float(np.max(law.epsilons(rounds))) / epsilon
+        while float(np.max((law := cls(motion, c, q)).epsilons(rounds))) > epsilon:
+            c *= STEP
+        return law
+
     def rounded(self, up: Callable[..., float]) -> Self:
         """Round c and q up.
 
@@ -151,7 +201,7 @@ class Fading(Law):
         """
         if isinstance(self.c, np.ndarray) or isinstance(self.q, np.ndarray):
             return self
-        return replace(self, c=up(self.c), q=up(self.q, 1 - self.q))
+        return type(self)(**{**self.values(), "c": up(self.c), "q": up(self.q, 1 - self.q)})
 
 
 def best_decay(sigma: PerAgent) -> float | FloatArray:

@@ -16,6 +16,7 @@ from tacit.base.arrays import FloatArray, PerAgent, checked_per_agent
 from tacit.base.rounding import extended, fraction_up, product_up, round_up
 from tacit.core.law.base import STEP, Envelope, Law
 from tacit.core.law.geometric import by_kinds
+from tacit.core.motion import Motion
 
 
 @final
@@ -53,8 +54,12 @@ class OneShot(Law):
         return float(self.c)
 
     def epsilons(self, rounds: int | None) -> FloatArray:
-        """1/c, from the first message on."""
+        """1/c, or width/c of a motion, from the first message on."""
         once = 0 if rounds == 0 else 1
+        if not self.mixes:
+            wide, c = Fraction(self.motion.width), np.broadcast_to(self.c, self.agents or 1)
+            found = np.array([fraction_up(once * wide / Fraction(own)) for own in c.tolist()])
+            return found if self.agents else found[0]
         return by_kinds(
             (self.sigma, self.c),
             rounds,
@@ -64,7 +69,7 @@ class OneShot(Law):
 
     def costs(self, rounds: int, distance: float) -> FloatArray:
         """d/c for the first message, and 0 for every later one."""
-        return np.array([distance / self.c])
+        return np.array([distance * self.motion.width / self.c])
 
     def loss_parts(self, rounds: int | None, adjacency: float, share: int) -> Iterator[float]:
         """The whole loss, in one message."""
@@ -81,6 +86,11 @@ class OneShot(Law):
     @classmethod
     def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
         """Return the one-shot noise with a loss of at most ε: c = 1/ε."""
+        if isinstance(sigma, Motion):
+            c = sigma.width / epsilon
+            while float(np.max(cls(sigma, c).epsilons(None))) > epsilon:
+                c *= STEP
+            return cls(sigma, c)
         mixing, c = checked_per_agent(sigma, "mixing (sigma)", below_one=True), 1 / epsilon
         while float(np.max(cls(mixing, c).epsilons(None))) > epsilon:
             c *= STEP

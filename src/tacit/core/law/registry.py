@@ -9,11 +9,13 @@ from tacit.core.law.base import Law
 from tacit.core.law.constant import Constant
 from tacit.core.law.fading import Fading
 from tacit.core.law.one_shot import OneShot
+from tacit.core.law.scheduled import Scheduled
 
 _LAWS: dict[str, type[Law]] = {
     Fading.name: Fading,
     OneShot.name: OneShot,
     Constant.name: Constant,
+    Scheduled.name: Scheduled,
 }
 
 GROUP = "tacit.laws"

@@ -146,7 +146,13 @@ class Mechanism(ByValue, ABC):
         A mapping or a Series is taken by the agents' names, anything else by position. Errors never show a
         value.
         """
-        return as_states(values, self.n, what, self.names)
+        found, dimension = as_states(values, self.n, what, self.names), self.motion.dimension
+        if dimension is not None and found.shape[1:] != (dimension,):
+            raise StateError(
+                f"{what} must have shape ({self.n}, {dimension}), the components of every agent's state, "
+                f"got shape {found.shape}."
+            )
+        return found
 
     def start(self, values: ValuesLike) -> State:
         """Return the state before round 0: θ(0), one number or vector per agent."""
@@ -155,9 +161,14 @@ class Mechanism(ByValue, ABC):
 
     def step(self, state: State, eta: FloatArray) -> tuple[State, Round]:
         """Run one round on the given noise."""
+        shadow = state.basis
         if self.keepers:
             x = self.motion.say(state.basis)  # sent under a mask, so nobody sees it
             y = self.aggregate(x) + eta.sum(axis=0) / self.n
+        elif self.shadowed:  # the noise of the start moves as the state does
+            shadow = self.motion.disturb(state.basis, eta)
+            x = np.asarray(self.motion.say(shadow))
+            y = self.aggregate(x)
         else:
             x = self.report(state.basis, eta)
             y = self.aggregate(x)
@@ -167,7 +178,7 @@ class Mechanism(ByValue, ABC):
         elif self.keepers:  # keepers open once; from then on everyone moves towards that feedback
             basis = np.broadcast_to(y, theta.shape)
         else:
-            basis = self.update(x, y)
+            basis = self.update(shadow, y)
         return State(theta, basis), Round(x, y)
 
     def state_space(self) -> tuple[FloatArray, FloatArray]:

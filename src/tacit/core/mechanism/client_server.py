@@ -63,6 +63,10 @@ class ClientServer(Mechanism):
     def _require_shared_noise(self) -> None:
         """Refuse per-agent noise with keepers: a keeper draws once for all agents."""
         law = self.law
+        if law.shadowed and not law.mixes:
+            raise law.motion.undefined(
+                "noise once with keepers", "what agents do after keepers add noise once"
+            )
         for word, (name, value) in zip(law.words(), law.values().items(), strict=True):
             if not isinstance(value, np.ndarray):
                 continue

@@ -2,11 +2,13 @@
 
 - `base`: what a motion must define, and what follows from it for every motion.
 - `mixing`: the paper's motion, θ⁺ = (1 − σ)θ + σy.
+- `linear`: z⁺ = Az + By, of which Cz is said. `dyadic` is its exact arithmetic.
 
 All other packages ask a motion. None of them writes 1 − σ by itself (tests/motion/test_seam.py).
 """
 
 from tacit.core.motion.base import Motion
+from tacit.core.motion.linear import Linear
 from tacit.core.motion.mixing import Mixing
 
-__all__ = ["Mixing", "Motion"]
+__all__ = ["Linear", "Mixing", "Motion"]

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tacit.base.arrays import FloatArray
 from tacit.base.errors import MotionError
-from tacit.base.rounding import Extended, extended
+from tacit.base.rounding import ULP, Extended, extended, round_up
+
+_FLOAT_ERROR = 2.0**-48  # a scale in float64 may be off by some units in the last place
 
 
 class Motion(ABC):
@@ -44,9 +46,23 @@ class Motion(ABC):
         """Return what a message says of a state, before its noise."""
         return state
 
+    def disturb(self, state: Any, noise: Any) -> Any:
+        """Return starts with noise that is drawn once: where shadows begin."""
+        return state + noise
+
+    @property
+    def dimension(self) -> int | None:
+        """Number of components of a state; None if any number moves alike."""
+        return None
+
     @abstractmethod
-    def of_agent(self, i: int) -> Self:
+    def of_agent(self, i: int) -> Motion:
         """Return the motion of one agent."""
+
+    @property
+    def agents(self) -> int | None:
+        """Number of agents, if each has its own parameters."""
+        return None
 
     # ---- how fast its start stops mattering ---------------------------------------------------------
 
@@ -65,6 +81,37 @@ class Motion(ABC):
             yield extended(self.influence(extended(u)))
             u += 1
 
+    def influence_table(self, rounds: int) -> FloatArray:
+        """Return a_t for t < rounds, one column per change that matters."""
+        found = np.asarray(self.influence(np.arange(rounds)[:, None] if self.agents else np.arange(rounds)))
+        return found if found.ndim > 1 else found[:, None]
+
+    def spent(self, scales: FloatArray) -> FloatArray:
+        """Return ε = Σ_u a_u/s_u for these scales of messages, rounded up.
+
+        Scales have shape (rounds,) or (rounds, agents). The result is one number, or one per agent.
+        """
+        total = extended(np.zeros(np.shape(scales)[1:]))
+        with np.errstate(divide="ignore"):
+            for scale, influence in zip(scales, self.influences(), strict=False):
+                total = total + influence / extended(scale)
+        return round_up(total, _FLOAT_ERROR + ULP * (4 * len(scales) + 16))
+
+    def parts(self, scales: FloatArray, adjacency: float) -> Iterator[float]:
+        """Yield what each message of one agent adds to its loss, rounded up."""
+        u = extended(np.arange(len(scales)))
+        found = extended(adjacency) * self.influence(u) / extended(scales)
+        yield from round_up(found, _FLOAT_ERROR + ULP * (4 * u + 16)).tolist()
+
+    def spent_endless(self, c: float, q: float) -> float:
+        """Return ε = Σ_u a_u/(c·q^u) over an endless run, rounded up."""
+        raise self.undefined("spent_endless", "the loss of an endless run")
+
+    @property
+    def width(self) -> float:
+        """How far apart two starts are per unit of adjacency."""
+        return 1.0
+
     @property
     @abstractmethod
     def lag(self) -> float | FloatArray:
@@ -81,6 +128,28 @@ class Motion(ABC):
     def followed(self, rounds: int) -> FloatArray:
         """Return 1 − a_T, how much of a state is no longer its start."""
         return np.asarray(1 - self.influence(rounds))
+
+    @property
+    def settled(self) -> float | FloatArray:
+        """`followed` of an endless run."""
+        return 1.0
+
+    def pointed(self, omega: FloatArray) -> FloatArray:
+        """Return how much each agent's start, or each component of it, counts.
+
+        The target is the sum of starts times these, divided by Σγ.
+        """
+        return self.weight(omega)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What all numbers about these agents assume, in sentences."""
+        return ()
+
+    @property
+    def modulus(self) -> float:
+        """The factor by which the slowest part of a start fades, in the long run."""
+        return float(np.max(self.keep))
 
     @property
     def keep(self) -> float | FloatArray:

@@ -84,6 +84,11 @@ class Mixing(ByValue, Motion):
             return mixed(per_agent_columns(self.sigma, np.ndim(state) - axis), state, y)
         return mixed(self.sigma, state, y)
 
+    @property
+    def agents(self) -> int | None:
+        """Number of agents, if each has its own mixing."""
+        return self.sigma.size if isinstance(self.sigma, np.ndarray) else None
+
     def of_agent(self, i: int) -> Mixing:
         """Return the mixing of one agent."""
         return Mixing(float(self.sigma[i])) if isinstance(self.sigma, np.ndarray) else self

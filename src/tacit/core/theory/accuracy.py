@@ -68,7 +68,8 @@ def deviation(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum:
         return LaplaceSum(terms.scale, terms.ratio, terms.repeat * classes.agents[terms.group], terms.rounds)
     # Noise drawn once: the weighted average of the shadows is off by Σγ_iη_i/Σγ_i in every round. State i
     # differs from its shadow by −(1−σ_i)^T·η_i, so the share 1 − (1−σ_i)^T of the noise is in the states.
-    followed = 1.0 if rounds is None else classes.law.motion.followed(rounds)
+    motion = classes.law.motion
+    followed = motion.settled if rounds is None else motion.followed(rounds)
     scale = classes.gamma * followed * classes.c / classes.total_gamma
     return LaplaceSum(scale, np.zeros_like(scale), classes.agents, 1)
 

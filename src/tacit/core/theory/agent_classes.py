@@ -46,6 +46,8 @@ def classes_of(mechanism: Mechanism) -> AgentClasses:
     It costs nothing for a server with equal agents.
     """
     law = mechanism.law
+    if not law.mixes:
+        return _moving_classes(mechanism)
     own = list(law.values().values())
     if isinstance(mechanism, ClientServer) and law.agents is None:
         rows, count = np.array([[mechanism.n, *own]], dtype=np.float64), np.array([mechanism.n])
@@ -61,6 +63,19 @@ def classes_of(mechanism: Mechanism) -> AgentClasses:
     return AgentClasses(omega, classes, count.astype(np.float64), total)
 
 
+def _moving_classes(mechanism: Mechanism) -> AgentClasses:
+    """Group agents that share one motion, by their weight and noise."""
+    law = mechanism.law
+    if law.agents is not None:
+        raise law.motion.undefined("classes of agents", "what agents of different noise agree on")
+    omega, count = np.array([float(mechanism.n)]), np.array([mechanism.n])
+    if not isinstance(mechanism, ClientServer):
+        omega, count = np.unique(mechanism.stationary, return_counts=True)
+    own = law.with_noise(np.full(len(omega), law.c))
+    total = float(np.sum(count * law.motion.weight(omega)))
+    return AgentClasses(omega, own, count.astype(np.float64), total)
+
+
 def noise_classes(mechanism: Mechanism) -> AgentClasses:
     """Group the sources of noise: the agents, or all keepers as one class.
 
@@ -71,7 +86,8 @@ def noise_classes(mechanism: Mechanism) -> AgentClasses:
     if not mechanism.keepers:
         return classes
     shared = mechanism.noise_law
-    law = type(shared)(*(np.array([value]) for value in shared.values().values()))
+    own = shared.values().items()
+    law = type(shared)(**{k: np.array([v]) if isinstance(v, float) else v for k, v in own})
     return AgentClasses(
         np.array([float(mechanism.n)]), law, np.array([float(mechanism.keepers)]), classes.total_gamma
     )

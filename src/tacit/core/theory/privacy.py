@@ -11,7 +11,6 @@ honest or malicious, as long as noise is drawn once per update (docs/proofs/priv
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -64,7 +63,7 @@ def loss(law: Law, adjacency: float, rounds: int | None = None) -> float:
     # ε is proportional to 1/c. Where c/δ has no rounding error, this rounds once: 10 × 1/10 is 1.
     scaled = law.c / adjacency
     if 0 < scaled < math.inf and Fraction(scaled) * Fraction(adjacency) == Fraction(law.c):
-        return min(found, epsilon(replace(law, c=scaled), rounds))
+        return min(found, epsilon(law.with_noise(scaled), rounds))
     return found
 
 

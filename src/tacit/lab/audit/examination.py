@@ -171,6 +171,8 @@ def examine(
     whose = weakest(declared) if agent is None else whole("agent", agent, 0)
     if whose >= declared.n:
         raise ParameterError(f"agent must be a number from 0 to {declared.n - 1}, got {whose}.")
+    if declared.motion.dimension is not None:
+        raise declared.motion.undefined("an audit by transcripts", "how to tell two vectors of a start apart")
     start = None if values is None else declared.states(values)
     mechanism, members = stand_in(declared, whose) if isinstance(subject, Mechanism) else (declared, None)
     place = members.index(whose) if members else whose

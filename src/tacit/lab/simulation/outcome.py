@@ -158,7 +158,8 @@ class _Groups:
         # V = Σ_t Σ_i ω_i η_i(t) / Σγ_i: agents that differ only in σ add the same
         scale = classes.omega * classes.c / classes.total_gamma
         law, alike = classes.law, ("c",) if classes.law.by_mixing else ("sigma", "c")
-        rest = [value for name, value in law.values().items() if name not in alike]
+        own = law.values().items()  # a motion, or a table of scales, is one for all
+        rest = [value for name, value in own if name not in alike and isinstance(value, np.ndarray)]
         rows = np.column_stack([scale, *rest])
         _, first, kind = np.unique(rows, axis=0, return_index=True, return_inverse=True)
         count = np.bincount(kind.reshape(-1), weights=classes.agents).astype(np.float64)

@@ -89,7 +89,7 @@ def draft(
     }
 
     def session(c: float | FloatArray) -> Session:
-        noisy = replace(law, c=c)
+        noisy = law.with_noise(c)
         lattice = Lattice.fitting(noisy, promise.rounds, low, high)
         return Session(noise=_plain(c), lattice=lattice, **fixed, **fields)
 
