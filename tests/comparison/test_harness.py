@@ -198,8 +198,8 @@ def test_extremes_have_answers(extreme):
 def test_batches_have_noise_of_their_own(monkeypatch):
     monkeypatch.setattr(harness, "_CELLS", 3 * GRAPH.n)
     case = Case(GRAPH, 1.0, rounds=2)
-    job = harness._Job(case, VALUES, 10, 1, 0, 0.05, lambda _step: None)
-    assert len(np.unique(job.measure(load("one-shot").tuned(case)).average)) == 10
+    job = harness._Job(case, np.asarray(VALUES)[:, None], 10, 1, 0, 0.05, lambda _step: None)
+    assert len(np.unique(job.measure(load("one-shot").tuned(case), 0).average)) == 10
 
 
 def test_progress_counts_the_rounds_of_all_batches():
@@ -227,7 +227,7 @@ def test_what_programs_read(found):
             "error_standard_error", "agent_standard_error", "attack_standard_error", "bias_standard_error",
             "error_closed_form", "radius", "bias", "agent_error", "agreed_after",
             "disagreement", "messages", "bytes", "attack_error", "privacy", "least_error",
-            "times_least_deviation",
+            "times_least_deviation", "answers",
         }  # fmt: skip
         assert set(row["guarantee"]) == {"kind", "against", "epsilon", "delta", "worst", "by_distance"}
     assert answer["keepers"] == 2

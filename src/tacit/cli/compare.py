@@ -11,7 +11,7 @@ import click
 from tacit.cli import options, output, series
 from tacit.cli.drawing import require_drawable, width_option, write_figure
 from tacit.cli.output import progress
-from tacit.cli.values import read_values, values_option
+from tacit.cli.values import read_records, read_values, values_option
 
 if TYPE_CHECKING:
     from tacit.lab.comparison import Comparison
@@ -24,11 +24,17 @@ NAMES = (
     "keepers",
 )  # fmt: skip
 
+_ADJACENCY = (
+    "Two values of one agent that differ by at most this must be hard to tell apart (δ).  [default: 1, or "
+    "that of the question]"
+)
+
 EPILOG = """\b
 Examples:
   tacit compare --graph regular:100:4:seed=1 --epsilon 1 --rounds 50 --runs 1000 --seed 1
   tacit compare --graph karate --epsilon 0.5 --methods graph,one-shot,zero-sum --out compare.svg
   tacit compare --graph ring:20 --epsilon 1 --mixing 0.5 --json
+  tacit compare --graph karate --epsilon 0.5 --ask histogram:0,1,2,5 --values uniform:0:5
   tacit compare --series 96 --hides step:2 --agents 1000 --range 0:10 --keepers 1
 """
 
@@ -68,7 +74,8 @@ class Methods(click.ParamType[tuple[str, ...]]):
     "--mixing", type=options.NUMBER, default=0.99, show_default=True,
     help="How far agents move per round, in (0, 1): σ of the paper's mechanisms, s of the Laplacian family.",
 )  # fmt: skip
-@options.one_adjacency_option
+@options.asked("adjacency", adjacency={"help": _ADJACENCY})
+@options.asked("question")
 @click.option(
     "--delta", type=options.NUMBER, default=1e-6, show_default=True,
     help="Failure probability of the (ε, δ) statement of gossip or a series, in (0, 1).",
@@ -123,7 +130,12 @@ def command(
     network = options.load_graph(graph)
     network.require_connected()
     weights = Plan(graph=network, weights=asked.pop("weights")).rows
-    values = read_values(source, network.n, seed)
+    question = asked["question"] = Plan.read_word(asked["question"])
+    values: Any = (
+        read_values(source, network.n, seed)
+        if question is None
+        else read_records(source, network.n, seed, question)
+    )
     from tacit.lab.comparison import compare
 
     with progress("compare", "rounds") as tell:
@@ -141,5 +153,5 @@ def command(
 
 
 def _print(found: Comparison, graph: str) -> None:
-    private, accurate = found.grids()
-    output.print_summary(replace(private, title=f"{graph}: {private.title}"), accurate)
+    private, *accurate = found.grids()
+    output.print_summary(replace(private, title=f"{graph}: {private.title}"), *accurate)

@@ -17,10 +17,11 @@ EPILOG = """\b
 Examples:
   tacit sweep --agents 100,1000 --mixing 0.2,0.5,0.8 --epsilon 0.1,1 --out sweep.jsonl
   tacit sweep --graph ring:50,karate --mixing 0.5 --noise 5,10 --decay 0.8 --json
+  tacit sweep --agents 100,1000 --mixing 0.5 --loss 1 --ask count --ask histogram:0,1,2,5
   tacit sweep --agents 1e6,1e9 --mixing 0.5 --epsilon 1 --method outcome
 """
 
-_AXES = ("agents", "graph", "keepers", "weights", "law", "mixing", "noise", "decay", "epsilon")
+_AXES = ("agents", "graph", "keepers", "weights", "law", "mixing", "noise", "decay", "epsilon", "loss")
 
 
 class Names(click.ParamType[tuple[str, ...]]):
@@ -56,7 +57,15 @@ def _axis(name: str, kind: click.ParamType[Any], text: str) -> Callable[[options
 @_axis("noise", options.NUMBERS, "Noise of round 0 (c); needs --decay.")
 @_axis("decay", options.NUMBERS, "Decay (q).")
 @_axis("epsilon", options.NUMBERS, "Privacy (ε), with the noise and decay that are best for it.")
-@_axis("law", Names(), "Noise laws: fading, one-shot, constant.  [default: fading]")
+@_axis("loss", options.NUMBERS, "Privacy as epsilon × adjacency, for questions.")
+@click.option(
+    "--ask",
+    "question",
+    metavar="QUESTION",
+    multiple=True,
+    help="A question, like count or histogram:0,1,2; may be repeated.",
+)
+@_axis("law", Names(), "Noise laws: fading, one-shot, constant.  [default: fading; one-shot for questions]")
 @click.option(
     "--parameter",
     "parameters",
@@ -100,6 +109,7 @@ def command(*, source: str, out: Path, as_json: bool, **asked: Any) -> None:
     or --noise with --decay. If a sweep was stopped, run the same command to continue.
     """
     grid = {name: _flat(asked.pop(name)) for name in _AXES}
+    grid["question"] = list(asked.pop("question"))
     for name, values in asked.pop("parameters"):
         if name in grid:
             raise click.UsageError(

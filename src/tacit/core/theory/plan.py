@@ -292,6 +292,11 @@ class Plan:
         assert isinstance(self.question, Question)
         return self.question
 
+    @staticmethod
+    def read_word(text: str | None) -> Question | None:
+        """Read a question in one word; None if there is none."""
+        return None if text is None else _question("question", text)
+
     @property
     def drawn_once(self) -> bool:
         """Whether fresh noise in every round makes no sense for the question."""

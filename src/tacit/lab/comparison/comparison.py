@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING, Any
 from tacit.base.errors import ParameterError
 from tacit.base.report import Grid, dataframe, html, latex, near, up
 from tacit.base.rounding import shown_up
+from tacit.core.question import Question
 from tacit.core.theory.advice import ALL_KEEPERS
+from tacit.core.theory.planned_answer import question_word
 from tacit.lab.comparison.case import Case
 from tacit.lab.comparison.method import Guarantee
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+_PARTS = 6  # of an answer, in a table
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ class MethodResult:
     attack_error : float
         Root mean square error of the most likely value of one agent, for an eavesdropper who sees
         everything and has no prior knowledge.
+    answers : dict or None
+        With a question, the root mean square error of each part of its answer.
     """
 
     name: str
@@ -69,6 +76,7 @@ class MethodResult:
     bytes: int
     attack_error: float
     attack_standard_error: float
+    answers: dict[str, float] | None = None
 
     @property
     def times_least_deviation(self) -> float | None:
@@ -119,6 +127,7 @@ class Comparison:
     agent: int
     failure_probability: float
     rows: tuple[MethodResult, ...]
+    question: Question | None = None
 
     @property
     def label(self) -> str | None:
@@ -188,14 +197,15 @@ class Comparison:
             "attacked_label": self.label,
             "failure_probability": self.failure_probability,
             "target": "average",
+            "question": None if self.question is None else question_word(self.question),
             "rows": rows,
             "notes": self.notes(),
         }
 
-    def grids(self) -> tuple[Grid, Grid]:
+    def grids(self) -> tuple[Grid, ...]:
         """Return the tables of privacy and of accuracy.
 
-        The first has the title.
+        The first has the title. With a question there is a table of the errors of its answer, too.
         """
         case = self.case
         title = (
@@ -208,8 +218,26 @@ class Comparison:
         right = tuple(range(1, len(heads)))
         return (
             Grid(title, private, [row.private() for row in self.rows], right=(3,)),
+            *([] if self.question is None else [self._answers(self.question)]),
             Grid("", heads, [row.accurate() for row in self.rows], self._told(quantile), right),
         )
+
+    def _answers(self, question: Question) -> Grid:
+        names = list(dict.fromkeys(name for row in self.rows for name in row.answers or ()))
+        shown = names[:_PARTS]
+        rows = [
+            (
+                row.title,
+                *(
+                    _small(row.answers[name]) if row.answers and name in row.answers else "-"
+                    for name in shown
+                ),
+            )
+            for row in self.rows
+        ]
+        more = (f"{len(names) - _PARTS:,} more parts are in --json.",) if len(names) > _PARTS else ()
+        head = f"Error of the {question.kind}"
+        return Grid("", (head, *shown), rows, more, right=tuple(range(1, 1 + len(shown))))
 
     def _told(self, quantile: str) -> tuple[str, ...]:
         legend = (

@@ -7,9 +7,10 @@ for each method, in batches that stay in the cache. The seed determines all numb
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 
@@ -21,10 +22,13 @@ from tacit.core.graph import Graph
 from tacit.core.graph.core import GraphLike
 from tacit.core.mechanism.topology import WeightsLike
 from tacit.core.noise.simulated import as_seed
+from tacit.core.question import Question
 from tacit.core.theory.laplace_sum import require_probability
+from tacit.core.theory.plan import Plan
 from tacit.lab.comparison.case import Case
 from tacit.lab.comparison.comparison import Comparison, MethodResult
 from tacit.lab.comparison.method import Method
+from tacit.lab.simulation.asking import encoded
 
 METHODS: dict[str, tuple[str, str]] = {
     "plain": ("plain", "Plain"),
@@ -55,7 +59,8 @@ def compare(
     values: ValuesLike,
     *,
     epsilon: float,
-    adjacency: float = 1.0,
+    adjacency: float | None = None,
+    question: Question | str | None = None,
     rounds: int = 50,
     runs: int = 1000,
     seed: int = 0,
@@ -78,9 +83,12 @@ def compare(
     graph : Graph, or anything that `Graph.of` takes
         Connected; methods with a server use only its number of agents.
     values : array_like, mapping or Series, shape (n,)
-        θ(0), one number per agent.
+        θ(0), one number per agent. With a question, one record per agent, as of `tacit.ask`.
     epsilon, adjacency, rounds, mixing, delta, tolerance, keepers, weights
-        See `Case`.
+        See `Case`. The adjacency is 1 unless given, or that of the question.
+    question : Question, optional
+        Each component of the mean vector is run on its own, so a question of k components takes k times as
+        long. Errors are those of components; `answers` of a row has those of the parts of the answer.
     runs, seed : int
         Number of independent runs of each method, and the seed of their noise.
     failure_probability : float
@@ -99,17 +107,23 @@ def compare(
     'ε = 1'
     """
     graph = Graph.of(graph)
+    asked = None if question is None else Plan(question=question, adjacency=adjacency).asked
+    if adjacency is None:
+        adjacency = 1.0 if asked is None else asked.adjacency
     case = Case(graph, epsilon, adjacency, rounds, mixing, delta, tolerance, keepers, weights)
-    theta = as_states(values, case.graph.n, labels=case.graph.names)
-    if theta.ndim != 1:
-        raise StateError(f"values must be one number per agent to be compared, got shape {theta.shape}.")
+    if asked is not None:
+        theta = _vectors(values, graph, asked)
+    else:
+        theta = as_states(values, case.graph.n, labels=case.graph.names)
+        if theta.ndim != 1:
+            raise StateError(f"values must be one number per agent to be compared, got shape {theta.shape}.")
     require_probability(failure_probability)
     runs = whole("runs", runs, 1)
     function("progress", progress)
     if whole("agent", agent, 0) >= graph.n:
         raise ParameterError(f"agent must be a number from 0 to {graph.n - 1}, got {agent}.")
     seed, chosen = as_seed(seed), [method.tuned(case) for method in _chosen(methods)]
-    done, total = 0, runs * sum(method.rounds for method in chosen)
+    done, total = 0, runs * sum(method.rounds for method in chosen) * theta[0].size
 
     def tell(step: int) -> None:
         nonlocal done
@@ -117,8 +131,19 @@ def compare(
         if progress is not None:
             progress(done, total)
 
-    job = _Job(case, theta, runs, seed, agent, failure_probability, tell)
-    return Comparison(case, runs, seed, agent, failure_probability, tuple(job.row(m) for m in chosen))
+    job = _Job(case, theta.reshape(graph.n, -1), runs, seed, agent, failure_probability, tell, asked)
+    rows = tuple(job.row(m) for m in chosen)
+    return Comparison(case, runs, seed, agent, failure_probability, rows, asked)
+
+
+def _vectors(records: Any, graph: Graph, asked: Question) -> FloatArray:
+    """Return one vector per agent, in the order of the graph."""
+    vectors, _, _ = encoded(records, asked)
+    if len(vectors) != graph.n:
+        raise StateError(
+            f"there must be one record for each of the {graph.n:,} agents, got {len(vectors):,}."
+        )
+    return vectors
 
 
 def _chosen(methods: Iterable[str | type[Method]] | None) -> list[type[Method]]:
@@ -168,6 +193,16 @@ class _Measured:
         self.average, self.squares = np.empty(runs), np.empty(runs)
         self.guess, self.apart = np.empty(runs), np.empty((rounds + 1, runs))
 
+    @classmethod
+    def joined(cls, every: Sequence[_Measured]) -> _Measured:
+        """Return the runs of all components; agents agree if they do in each."""
+        made = cls(0, 0)
+        made.average, made.squares, made.guess = (
+            np.concatenate([getattr(one, name) for one in every]) for name in ("average", "squares", "guess")
+        )
+        made.apart = np.max([one.apart for one in every], axis=0)
+        return made
+
     def agreed_after(self, tolerance: float) -> int | None:
         """The first round from which on enough runs stay within the tolerance."""
         late = self.apart > tolerance
@@ -187,11 +222,16 @@ class _Job:
     agent: int
     failure_probability: float
     tell: Callable[[int], None]
+    question: Question | None = None
 
     def row(self, method: Method) -> MethodResult:
         """Run a method and return its measurements and closed forms."""
-        found, b = self.measure(method), self.failure_probability
-        off, guess = found.average - self.theta.mean(), found.guess - self.theta[self.agent]
+        b, columns = self.failure_probability, range(self.theta.shape[1])
+        every = [self.measure(method, column) for column in columns]
+        found = _Measured.joined(every)
+        average = np.stack([one.average for one in every], axis=1)
+        off = (average - self.theta.mean(axis=0)).ravel()
+        guess = np.concatenate([every[j].guess - self.theta[self.agent, j] for j in columns])
         error, agreed = method.error(b), found.agreed_after(self.case.within)
         messages = method.messages * (method.rounds if agreed is None else max(agreed, 1))
         return MethodResult(
@@ -209,37 +249,53 @@ class _Job:
             least_error=method.least_error(len(self.theta)),
             radius=error.radius,
             bias=float(off.mean()),
-            bias_standard_error=float(off.std() / np.sqrt(self.runs)),
+            bias_standard_error=float(off.std() / np.sqrt(off.size)),
             agent_error=float(np.sqrt(found.squares.mean())),
             agent_standard_error=_rms_error(found.squares),
             agreed_after=agreed,
             disagreement=float(np.median(found.apart[-1])),
             messages=messages,
-            bytes=BYTES * messages,
+            bytes=BYTES * messages * len(columns),
             attack_error=_rms(guess),
             attack_standard_error=_rms_error(guess**2),
+            answers=None if self.question is None else self._answers(average, self.question),
         )
 
-    def measure(self, method: Method) -> _Measured:
+    def _answers(self, average: FloatArray, question: Question) -> dict[str, float]:
+        """Return the root mean square error of each part of the answer."""
+        n = len(self.theta)
+        true = {part.name: part.estimate for part in question.decode(self.theta.mean(axis=0), n).parts}
+        squares: dict[str, list[float]] = {name: [] for name in true}
+        for mean in average.tolist():
+            for part in question.decode(mean, n).parts:
+                if part.name in true:
+                    squares[part.name].append((part.estimate - true[part.name]) ** 2)
+        return {name: float(np.sqrt(np.mean(found))) for name, found in squares.items() if found}
+
+    def measure(self, method: Method, column: int) -> _Measured:
         """Run a method in batches and keep what the table needs."""
         kept, width = _Measured(method.rounds, self.runs), max(1, _CELLS // len(self.theta))
         for first in range(0, self.runs, width):
-            rng = np.random.default_rng([self.seed, _stream(method.name), first])
-            self._batch(method, rng, kept, slice(first, min(first + width, self.runs)))
+            place = [column] if column else []
+            rng = np.random.default_rng([self.seed, _stream(method.name), first, *place])
+            runs = slice(first, min(first + width, self.runs))
+            self._batch(method, rng, kept, runs, self.theta[:, column])
         return kept
 
-    def _batch(self, method: Method, rng: np.random.Generator, kept: _Measured, columns: slice) -> None:
+    def _batch(
+        self, method: Method, rng: np.random.Generator, kept: _Measured, columns: slice, theta: FloatArray
+    ) -> None:
         width = columns.stop - columns.start
-        states = np.repeat(self.theta[:, None], width, axis=1)
+        states = np.repeat(theta[:, None], width, axis=1)
         x, y = np.empty((2, method.rounds, width))
-        kept.apart[0, columns] = np.ptp(self.theta)
+        kept.apart[0, columns] = np.ptp(theta)
         for t, said in enumerate(method.run(states, rng)):
             x[t], y[t] = said.x[self.agent], said.y[self.agent if len(said.y) > 1 else 0]
             states = said.theta
             kept.apart[t + 1, columns] = states.max(axis=0) - states.min(axis=0)
             self.tell(width)
         kept.average[columns] = states.mean(axis=0)
-        kept.squares[columns] = np.mean((states - self.theta.mean()) ** 2, axis=0)
+        kept.squares[columns] = np.mean((states - theta.mean()) ** 2, axis=0)
         kept.guess[columns] = method.attack(self.agent, x, y)
 
 

@@ -25,16 +25,20 @@ from tacit.base.arrays import FloatArray, ValuesLike, as_states, by_label, is_la
 from tacit.base.errors import ParameterError
 from tacit.core.graph import Graph
 from tacit.core.graph.sources import is_one_graph
-from tacit.core.law import Fading, Law, named
+from tacit.core.law import Fading, Law, OneShot, named
 from tacit.core.mechanism import ClientServer, Distributed, Mechanism
 from tacit.core.mechanism.topology import rule_names
+from tacit.core.question import Question, parse_question, short_form
 from tacit.core.theory.plan import NO_KEEPERS
+from tacit.core.theory.planned_answer import require_fitting
 
 Setting: TypeAlias = int | float | str
 Grid: TypeAlias = Mapping[str, Any]
 
 # The slowest axis first: cells that share a graph are consecutive, so it is built once.
-AXES = ("agents", "graph", "keepers", "weights", "law", "mixing", "noise", "decay", "epsilon")
+AXES = (
+    "agents", "graph", "keepers", "weights", "question", "law", "mixing", "noise", "decay", "epsilon", "loss",
+)  # fmt: skip
 METHODS = ("engine", "outcome")
 _CHUNK = 2**20
 
@@ -135,9 +139,15 @@ class SweepPlan:
         if "graph" in settings:
             name = str(settings["graph"])
             graph = self.graphs[name] if name in self.graphs else _graph(name)
-            return Distributed(law, graph, settings.get("weights"))
+            usual = "metropolis" if "question" in settings else None  # in a count all records count the same
+            return Distributed(law, graph, settings.get("weights", usual))
         keepers = int(settings.get("keepers", 0))
         return ClientServer(law, agents=int(settings["agents"]), keepers=keepers)
+
+    def question(self, cell: int) -> Question | None:
+        """Return what a cell asks; None for a mean of plain numbers."""
+        word = self.settings(cell).get("question")
+        return None if word is None else parse_question(str(word))
 
     def initial_values(self, n: int) -> FloatArray:
         """θ(0) of n agents."""
@@ -158,16 +168,22 @@ class SweepPlan:
 
         Otherwise a wrong graph or a wrong number of values would make a cell fail after hours.
         """
-        step = math.prod(
-            self.shape[2 if "weights" in self.grid else 1 :]
-        )  # agents or graph is the first axis
+        above = 1 + sum(name in self.grid for name in ("keepers", "weights", "question"))
+        step = math.prod(self.shape[above:])  # agents or graph is the first axis
         for cell in range(0, self.cells, step):
-            n = self.mechanism(cell).n
+            mechanism, asked = self.mechanism(cell), self.question(cell)
+            n = mechanism.n
+            if asked is not None:
+                require_fitting(mechanism, asked)
             if self.given is not None:
                 as_states(self.given, n)
 
     def _require_parameters(self) -> None:
         names = [name for name in self.grid if name not in ("agents", "graph", "keepers", "weights")]
+        if "question" in self.grid and self.given is not None:
+            raise ParameterError(
+                "a sweep of questions takes no values: how wide intervals are follows from the noise."
+            )
         for row in itertools.product(*(self.grid[name] for name in names)):
             _law_of(dict(zip(names, row, strict=True)))
 
@@ -183,6 +199,9 @@ def derived_seed(seed: int, number: int) -> int:
 
 def _law_of(settings: Mapping[str, Setting]) -> Law:
     law = named(str(settings["law"]))
+    if "loss" in settings:
+        whole_record = parse_question(str(settings["question"])).adjacency
+        return law.best(float(settings["mixing"]), float(settings["loss"]) / whole_record)
     if "epsilon" in settings:
         # the least variance for this mixing and epsilon (docs/proofs/best-noise.md)
         epsilon = float(settings["epsilon"])
@@ -220,7 +239,8 @@ def _named_graphs(grid: Grid) -> tuple[Grid, dict[str, Graph]]:
 
 
 def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
-    asked = {"law": [Fading.name], **grid}
+    usual = OneShot if "question" in grid and "graph" not in grid else Fading
+    asked = {"law": [usual.name], **grid}
     words = {word for kind in _checked_axis("law", asked["law"]) for word in named(str(kind)).words()}
     known = (*AXES, *sorted(words - {*AXES}))  # a law may have further parameters
     unknown = [name for name in grid if name not in known]
@@ -233,8 +253,12 @@ def _checked_grid(grid: Grid) -> dict[str, tuple[Setting, ...]]:
         raise ParameterError(NO_KEEPERS)
     if "weights" in axes and "graph" not in axes:
         raise ParameterError("weights are for graphs: a server counts every message the same.")
-    if "mixing" not in axes or ("noise" in axes) == ("epsilon" in axes):
-        raise ParameterError("a sweep needs mixing and either noise or epsilon among its axes.")
+    if "mixing" not in axes or sum(name in axes for name in ("noise", "epsilon", "loss")) != 1:
+        raise ParameterError(
+            "a sweep needs mixing and either noise or epsilon (or loss, with questions) among its axes."
+        )
+    if "loss" in axes and "question" not in axes:
+        raise ParameterError("loss is for a sweep of questions: give question among its axes, or epsilon.")
     for word in sorted({"decay", *words} - {"mixing", "noise"}):
         if (word in axes) != ("noise" in axes and word in words):
             raise ParameterError(
@@ -257,6 +281,9 @@ def _checked_setting(name: str, value: object) -> Setting:
         raise ParameterError(
             f"weights of a sweep must be one of {', '.join(rule_names())}, got {shown(value)}."
         )
+    if name == "question":
+        word = short_form(value) if isinstance(value, Question) else value
+        return short_form(parse_question(word)) if isinstance(word, str) else _no_question(value)
     if name in ("graph", "weights", "law"):
         if not isinstance(value, str):
             raise ParameterError(f"{name} must be a name, got {shown(value)}.")
@@ -265,9 +292,13 @@ def _checked_setting(name: str, value: object) -> Setting:
         return whole(name, value, 1 if name == "agents" else 0)
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise ParameterError(f"{name} must be a number, got {shown(value)}.")
-    if name == "epsilon" and not (math.isfinite(value) and value > 0):
-        raise ParameterError(f"epsilon must be a positive number, got {value}.")
+    if name in ("epsilon", "loss") and not (math.isfinite(value) and value > 0):
+        raise ParameterError(f"{name} must be a positive number, got {value}.")
     return float(value)
+
+
+def _no_question(value: object) -> Setting:
+    raise ParameterError(f"question must be a question or its word, like 'count', got {shown(value)}.")
 
 
 def _checked_values(values: str | npt.ArrayLike) -> tuple[str, FloatArray | None]:

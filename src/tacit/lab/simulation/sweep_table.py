@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from tacit.base.report import Grid, Shown, dataframe, near, up
+from tacit.lab.simulation.sweeps import OF_QUESTIONS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +23,10 @@ _COLUMNS: dict[str, tuple[str, Callable[[float], str]]] = {
     "measured_quantile": ("measured", near),
     "outside_average_radius": ("outside", near),
     "disagreement": ("apart", lambda value: near(value, 3)),
+}
+_OF_QUESTIONS: dict[str, tuple[str, Callable[[float], str]]] = {
+    "half_width": ("answer ±", up),
+    "half_width_all": ("all parts ±", up),
 }
 
 
@@ -69,7 +74,7 @@ class SweepTable(Shown):
         It shows only the settings that differ between cells.
         """
         shown = [name for name, size in self.axes.items() if size > 1] or list(self.axes)[:1]
-        columns = dict(_COLUMNS)
+        columns = dict(_COLUMNS) | (_OF_QUESTIONS if "question" in self.axes else {})
         if "epsilon" in shown:
             del columns["epsilon_rounds"]
         rows = [
@@ -97,4 +102,5 @@ def _cell(cell: xr.Dataset, axes: list[str], b: float) -> dict[str, Any]:
             "outside_average_radius": float(np.mean(deviation > cell["average_radius"].item())),
             "disagreement": float(np.max(cell["disagreement"].values)),
         }
+        | {name: cell[name].item() for name in OF_QUESTIONS if name in cell}
     )

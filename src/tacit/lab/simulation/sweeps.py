@@ -30,6 +30,8 @@ from tacit.lab.simulation.sweep_plan import Grid, SweepPlan, derived_seed
 if TYPE_CHECKING:
     import xarray as xr
 
+    from tacit.core.question import Answer
+
 Cell = dict[str, Any]
 
 _ENGINE = threading.Lock()  # one cell at a time per process: the engine uses every core
@@ -47,6 +49,11 @@ PER_CELL = {
     "variance": "of the deviation, in closed form",
     "chebyshev_radius": "of the deviation for the failure probability, by Chebyshev's inequality",
     "average_radius": "of the deviation for the failure probability, exactly",
+}
+OF_QUESTIONS = {
+    "adjacency": "how far apart two records can be",
+    "half_width": "of the widest part of the answer, for records that are spread evenly",
+    "half_width_all": "the same for all parts at once",
 }
 
 
@@ -74,7 +81,9 @@ def sweep(
         `Graph.of` takes, which the results call by a hash of its edges), with ``weights`` (names of rules,
         like ``metropolis``) if wanted; ``mixing``; ``noise`` and
         ``decay``, or ``epsilon`` for the noise and decay that are best for it; and ``law``,
-        the names of noise laws: ``fading`` (if not given), ``one-shot``, ``constant``.
+        the names of noise laws: ``fading`` (if not given), ``one-shot``, ``constant``. With ``question``,
+        questions or their words like ``histogram:0,1,2``, cells also have the loss and the half widths of
+        the answer's intervals; noise is drawn once with a server, and ``loss`` may replace ``epsilon``.
     rounds, runs : int
         Rounds of a run, and runs of every cell.
     path : path
@@ -155,7 +164,28 @@ def run_cell(plan: SweepPlan, cell: int) -> Cell:
         "deviation": _told(deviation),
         "disagreement": _told(disagreement),
         **_promised(plan, mechanism),
+        **_asked(plan, cell, mechanism),
     }
+
+
+def _asked(plan: SweepPlan, cell: int, mechanism: Mechanism) -> dict[str, float | None]:
+    """How wide the intervals of the answer are."""
+    question = plan.question(cell)
+    if question is None:
+        return {}
+    from tacit.core.theory.planned_answer import planned
+
+    spread = question.box[1] - question.box[0]
+    answer = planned(mechanism, question, plan.failure_probability, plan.rounds, spread)
+    alone, together = _width(answer.radius, answer.each), _width(answer.radius_all_parts, answer.together)
+    return {"adjacency": question.adjacency, "half_width": alone, "half_width_all": together}
+
+
+def _width(radius: float | None, found: Answer) -> float | None:
+    """Return the half width of the widest part; None without an interval."""
+    ends = [(part.low, part.high) for part in found.parts]
+    widths = [(high - low) / 2 for low, high in ends if low is not None and high is not None]
+    return radius if radius is not None else max(widths, default=None)
 
 
 def _run(
@@ -278,7 +308,8 @@ def _tabulated(plan: Mapping[str, Any], finished: Mapping[int, Cell]) -> xr.Data
 
     grid: Mapping[str, list[Any]] = plan["grid"]
     shape, runs = tuple(len(axis) for axis in grid.values()), int(plan["runs"])
-    names = PER_RUN | {name: text for name, text in PER_CELL.items() if name not in grid}
+    per_cell = PER_CELL | (OF_QUESTIONS if "question" in grid else {})
+    names = PER_RUN | {name: text for name, text in per_cell.items() if name not in grid}
     arrays = {name: np.full((math.prod(shape), *([runs] * (name in PER_RUN))), np.nan) for name in names}
     for cell, record in finished.items():
         for name, array in arrays.items():
