@@ -197,6 +197,8 @@ def test_resumed_anywhere_it_stands_where_it_stood(state_of):
                     name, _, t = event.partition(" ")
                     if k == cut and life is lives[1]:
                         life.again()(Start())
+                        if 0 < life.agent.update < 3:
+                            life.place(life.agent.update - 1)
                         life.hear(Ask(life.agent.update)) if life.agent.update < 3 else None
                     {
                         "start": lambda life, _: life(Start()),

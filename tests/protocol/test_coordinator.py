@@ -521,7 +521,9 @@ def test_a_joining_agent_is_told_where_the_session_is(server):
     assert server.says(server(Joined(2))) == [(2, Ask(0))]
     for i in range(4):
         server.report(i)
-    assert server(Joined(2)).messages == (Send(2, server.records[-1].frame),)
+    feedback, place = server(Joined(2)).messages
+    assert feedback == Send(2, server.records[-1].frame)
+    assert server.codec.open(place.frame).body == server.machine.course.state.place(0, 2)
     assert server(Joined(99)).notices == (Refused(Refusal.NOT_FOR_ME),)
 
 

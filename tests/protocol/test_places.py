@@ -160,8 +160,11 @@ class Told:
         self.agent.handle(Start())
         self.before = bytes(32)
 
+    def sealed(self, body):
+        return self.codec.seal(COORDINATOR, body, known_key(COORDINATOR).sign)
+
     def say(self, body):
-        frame = self.codec.seal(COORDINATOR, body, known_key(COORDINATOR).sign)
+        frame = self.sealed(body)
         return frame, self.agent.handle(Heard(frame))
 
     def feedback(self, t, state, **more):
@@ -230,6 +233,73 @@ def test_one_that_spoke_needs_no_place(told):
     told.agent.handle(NoiseReady(0, 3))
     told.feedback(0, used(5, 0), count=1)
     assert told.agent.wants_noise == 1
+
+
+class Restarted(Told):
+    """Agent 0, started again from a ledger with its message of round 0."""
+
+    def __init__(self):
+        super().__init__()
+        records, told = [], self.agent
+        for event in (Heard(self.sealed(Ask(0))), NoiseReady(0, 3)):
+            records += told.handle(event).records
+        records[:0] = AgentMachine(
+            self.session, 0, 0.5, sign=known_key(0).sign, budget=Budget(math.inf)
+        )._unsaved
+        self.agent = AgentMachine.resume(
+            self.session, 0, records, sign=known_key(0).sign, budget=Budget(math.inf)
+        )
+        self.agent.handle(Start())
+        self.state = LastUsed(5)
+
+    def use(self, t, **more):
+        """Feedback in which this agent's own message is used, if it has one for the round."""
+        own = {0: self.agent.private.digests[t]} if t in self.agent.private.digests else {1: OTHERS}
+        self.state.use(t, more.pop("digests", own))
+        return self.feedback(t, self.state, count=1)
+
+
+@pytest.fixture
+def restarted():
+    return Restarted()
+
+
+def test_after_a_restart_nothing_is_drawn_before_a_place_names_the_own_message(restarted):
+    """Its ledger may be an old copy: another message of the open round may have left."""
+    restarted.use(0)
+    restarted.say(Ask(1))
+    assert restarted.agent.wants_noise is None
+    restarted.say(restarted.state.place(0, 0))
+    assert restarted.agent.wants_noise == 1
+    restarted.agent.handle(NoiseReady(1, 3))
+    # A message of the time before may have overtaken this one. From a place that names it on, none can.
+    restarted.use(1)
+    assert restarted.agent.wants_noise is None
+    restarted.say(restarted.state.place(1, 0))
+    assert restarted.agent.wants_noise == 2
+    restarted.agent.handle(NoiseReady(2, 3))
+    restarted.use(2)
+    assert restarted.agent.wants_noise == 3
+
+
+def test_after_a_restart_a_message_of_another_ledger_is_found_though_it_has_spoken(restarted):
+    restarted.use(0)
+    restarted.say(restarted.state.place(0, 0))
+    restarted.agent.handle(NoiseReady(1, 3))
+    restarted.use(1, digests={0: OTHERS})  # of a process before, whose message came first
+    assert restarted.agent.wants_noise is None
+    _, step = restarted.say(restarted.state.place(1, 0))
+    assert DisputeFound(1) in step.notices
+
+
+def test_after_a_restart_an_old_place_is_refused(restarted):
+    restarted.use(0)
+    old = restarted.state.place(0, 0)
+    restarted.use(1)  # it was away
+    _, step = restarted.say(old)
+    assert step.notices == (Refused(Refusal.LATE, COORDINATOR),)
+    restarted.say(Ask(2))
+    assert restarted.agent.wants_noise is None
 
 
 def test_one_that_lacks_its_place_asks_for_it(told):
@@ -313,6 +383,30 @@ def test_who_spoke_gets_its_place_when_it_asks():
     place = server.places(server.hear(0, Present(1)))[0]
     (past,) = server.machine.course.past
     assert (place.last, place.digest) == (0, past[0])
+
+
+def test_one_that_came_back_gets_its_place_with_each_feedback_until_its_new_message_is_used():
+    """So it waits for no answer beyond the first one."""
+    server = Server()
+    server.close(0, 1, 2, 3)
+    server.hear(0, Present(1))
+    assert set(server.places(server.close(1, 2, 3))) == {0}
+    assert set(server.places(server.close(0, 1, 2, 3))) == {0}
+    assert server.places(server.close(0, 1, 2, 3)) == {}
+
+
+def test_a_message_that_came_too_late_is_shown_to_its_sender():
+    """With one-shot noise the first message is made even then: a second one must not follow."""
+    server = Server()
+    exponent, before = server.session.exponent(3, 0), server.machine.course.before
+    server.close(0, 1)
+    late = Report(0, exponent, server.codec.pack([3]), before)
+    server.hear(3, late)
+    step = server.hear(3, Present(0))
+    first = server.codec.open(step.messages[0].frame)
+    assert (first.sender, first.body) == (3, late)
+    server.close(0, 1, 2, 3)
+    assert server.codec.open(server.hear(3, Present(0)).messages[0].frame).sender == COORDINATOR
 
 
 def test_one_that_asks_ten_thousand_times_is_answered_a_few_times():

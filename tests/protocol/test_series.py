@@ -21,7 +21,7 @@ from tests.doubles import (
 from tacit.base.errors import FileError, LedgerError, ParameterError, StateError
 from tacit.core.mechanism.series import published
 from tacit.core.protocol.agent import AgentMachine
-from tacit.core.protocol.codec import Codec, combined
+from tacit.core.protocol.codec import Codec, combined, digest
 from tacit.core.protocol.coordinator import CoordinatorMachine
 from tacit.core.protocol.effects import Expired, Halt, Heard, NoiseReady, ReadingReady, Start, Tick
 from tacit.core.protocol.keeper import KeeperMachine
@@ -37,7 +37,7 @@ from tacit.core.protocol.messages import (
     Refusal,
     Stop,
 )
-from tacit.core.protocol.notices import Finished, MeanPublished
+from tacit.core.protocol.notices import Finished, MeanPublished, Refused
 from tacit.core.protocol.places import LastUsed
 from tacit.core.protocol.private_state import Budget
 from tacit.core.protocol.records import (
@@ -291,9 +291,21 @@ def test_a_restarted_agent_repeats_the_same_bytes_and_goes_on_with_its_filter():
     assert again.wants_reading is None  # slot 2 was read before
     assert records[-1].frame in [send.frame for send in step.messages]
     at(again, 3)
+    assert again.wants_reading is None  # its ledger may be an old copy
+    hear_place(again, 2, digest(records[-1].frame))
     said[3] = plain(session, read(again, 4.0))
     reference = session.series.agent()
     assert list(said.values()) == [reference.read(v)[0] for v in (1.0, 7.0, 2.0, 4.0)]
+
+
+def hear_place(machine, slot, used):
+    """Let an agent hear feedback, and its place in it: its report of the slot with this digest."""
+    codec, state = machine.codec, LastUsed(machine.session.n)
+    state.use(slot, {machine.number: used})
+    feedback = known_feedback(codec, slot, [0], state=state.root)
+    for body in (feedback, state.place(slot, machine.number)):
+        step = machine.handle(Heard(codec.seal(COORDINATOR, body, known_key(COORDINATOR).sign)))
+    return step
 
 
 def _records_of_start(session):
@@ -521,6 +533,18 @@ def test_a_keeper_skips_slots_and_never_goes_back():
         assert not step.records
         kept.resume()
     assert [r.update for r in kept.open(5, (0, 1))] == [5]
+
+
+def test_a_keeper_opens_no_slot_that_was_given_up():
+    """One whose disk was put back does not know what it has opened, and a coordinator could ask for it."""
+    session = known_series(3, 8, keepers=1, quorum=1)
+    given_up = session.series.begin_of(1) + session.deadlines.round + 2 * session.series.interval
+    kept = Kept(session)
+    kept.keeper.handle(Tick(given_up, given_up))
+    for t in (0, 1):
+        assert kept.hear(kept.closing(t, (0, 1))).notices == (Refused(Refusal.LATE, COORDINATOR),)
+        assert kept.keeper.wants_noise is None
+    assert [r.update for r in kept.open(2, (0, 1))] == [2]
 
 
 def test_the_noise_is_in_the_opening_and_nowhere_else():

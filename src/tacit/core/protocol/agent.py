@@ -166,6 +166,7 @@ class AgentMachine(Machine):
         agent._turns = parts.turns(session, number, agent.private, agent.chain, agent._cover)
         for record in rest:
             agent._replay(record)
+        agent.chain.place.found = max(agent.private.digests, default=-1)
         agent._unlock(private)
         return agent
 
@@ -474,7 +475,7 @@ class AgentMachine(Machine):
         """Note that this key has not spoken elsewhere so far."""
         place = cast(Place, message.body)
         first = place.round > self.chain.place.proved
-        self.chain.place.proved = place.round
+        self.chain.place.note(place)
         if first and place.last < place.round and place.round in self.private.digests:
             self._notices.append(NotUsed(place.round))
 

@@ -349,28 +349,25 @@ class CoordinatorMachine(Machine):
     def _tell_round(self, who: int | None) -> None:
         """Tell a member, or all, which round the session is in.
 
-        Agents whose messages are not in the last feedback also get their place in it: they need it before
-        they draw again. The others may ask for it.
+        Agents whose messages are not in the last feedback also get their place in it, and so do those that
+        were restarted: they need it before they draw again. The others may ask for it.
         """
         course = self.course
-        if who is not None:
-            self._show_own(who)
         if not course.feedback:
             for body in self._pace.first:
                 self._say(who, body)
             return
         self._messages.append(Send(who, course.feedback[-1]))
-        outside = course.connected.difference(course.past[-1], course.silent)
+        outside = course.connected.difference(course.past[-1].keys() - course.returned, course.silent)
         for i in sorted(outside) if who is None else outside.intersection((who,)):
             self._tell_place(i)
 
     def _show_own(self, who: int) -> None:
-        """Send an agent its message of the open round, if there is one.
+        """Send a member what it has said that no place shows.
 
-        Before anything that lets it draw. If its ledger lacks this message, it stops instead.
+        Before anything that lets it draw. If its ledger lacks one of these, it stops instead.
         """
-        if isinstance(said := self._pace.reminder(who), bytes):
-            self._messages.append(Send(who, said))
+        self._messages.extend(Send(who, message.frame) for message in self.course.said_by(who))
 
     def _tell_place(self, who: int) -> None:
         """Send an agent its place in the last feedback; it is signed once."""
@@ -403,8 +400,9 @@ class CoordinatorMachine(Machine):
         if body.update == self.round and self.course.closing is not None:
             # It is in no sum. No keeper opens its masks, so nobody ever learns its numbers.
             self._refuse(Refused(Refusal.LATE, who))
+            self.course.late[who] = message
             return
-        self.course.heard(body.update)[who] = message
+        self.course.take(body.update, message)
         self._pace.miss(who, gone=False)
 
     def _early(self, message: Message) -> None:
@@ -415,6 +413,7 @@ class CoordinatorMachine(Machine):
     def _late(self, message: Message) -> None:
         """Answer a report for a closed round with the feedback it lacks."""
         self._refuse(Refused(Refusal.LATE, message.sender))
+        self.course.late[message.sender] = message
         self._see(message.sender)
         self._bring_up(message)
 
@@ -443,7 +442,9 @@ class CoordinatorMachine(Machine):
         if self._hasty:
             self._hasty = False
             self._timers.set("deadline", self.session.deadlines.start)
-        self._show_own(who)
+        if isinstance(message.body, Present):
+            self._show_own(who)
+            self.course.returned[who] = False
         feedback = self.course.feedback
         if u + BATCH < self.round:  # first tell it the open round: it need not send messages on the way
             self._messages.append(Send(who, feedback[-1]))
@@ -453,16 +454,20 @@ class CoordinatorMachine(Machine):
         spoken = isinstance(message.body, Report) and who in self.course.past[-1]
         if 0 < self.round and u < self.session.exchanges and not spoken:
             self._tell_place(who)
-        wanted = self._pace.reminder(who)
-        if u == self.round and wanted is not None and not isinstance(wanted, bytes):
+        if u == self.round and (wanted := self._pace.wanted(who)) is not None:
             self._say(who, wanted)
 
     def _nudge(self, who: int) -> None:
         """Tell a member that has just connected what it may have missed."""
+        if not self._may_answer(who):
+            return
+        self._show_own(who)
         if who in self.session.keeper_numbers:
             self._attend(who)
-        elif (self.course.feedback or self._pace.first) and self._may_answer(who):
-            self._tell_round(who)
+            return
+        if self.course.feedback:
+            self.course.returned[who] = False
+        self._tell_round(who)
 
     def _left(self, who: int) -> None:
         self._pace.miss(who, gone=True)
@@ -632,6 +637,7 @@ class CoordinatorMachine(Machine):
         course.advance(frame)
         self._places = {}
         self._tell_round(None)
+        course.welcome(used)
         if self.round < self.session.exchanges:
             self._open_round()
 

@@ -38,6 +38,11 @@ class Course:
         What keepers were asked to open, while the round waits for them.
     state : LastUsed
         The last used report of each agent.
+    late : dict
+        The last message of each agent that came too late.
+    returned : dict
+        The agents that came back, and whether they have sent a message since. They may have been restarted,
+        so they get their place with each feedback until such a message is used.
     """
 
     state: LastUsed
@@ -52,13 +57,24 @@ class Course:
     past: deque[Mapping[int, bytes]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     feedback: list[bytes] = field(default_factory=list)
     before: bytes = NOTHING_HEARD
+    late: dict[int, Message] = field(default_factory=dict)
+    returned: dict[int, bool] = field(default_factory=dict)
     closing: Message | None = None
     openings: dict[int, Message] = field(default_factory=dict)  # of the round that is shut
     past_openings: dict[int, Message] = field(default_factory=dict)  # of the last round
 
-    def heard(self, u: int) -> dict[int, Message]:
-        """Return the messages of the open round, or of a later slot."""
-        return self.reports if u == self.round else self.ahead.setdefault(u, {})
+    def take(self, u: int, message: Message) -> None:
+        """Keep a message of the open round, or of a later slot."""
+        who = message.sender
+        (self.reports if u == self.round else self.ahead.setdefault(u, {}))[who] = message
+        self.late.pop(who, None)
+        if who in self.returned:
+            self.returned[who] = True
+
+    def said_by(self, who: int) -> list[Message]:
+        """Return what a member has said that no place shows, as far as known."""
+        kept = (self.late, self.reports, *self.ahead.values(), self.past_openings, self.openings)
+        return [found[who] for found in kept if who in found]
 
     def report(self, u: int, who: int) -> Message | None:
         """Return an agent's message of the open round or a later slot."""
@@ -92,6 +108,12 @@ class Course:
         """
         for record in recent:
             self.past.append(dict(zip(record.used, map(digest, record.reports), strict=True)))
+
+    def welcome(self, used: Iterable[int]) -> None:
+        """Forget that these agents were restarted, if they have spoken since."""
+        for i in used:
+            if self.returned.get(i):
+                del self.returned[i]
 
     def _keep(self, feedback: bytes) -> None:
         self.feedback.append(feedback)

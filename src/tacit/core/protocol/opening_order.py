@@ -81,10 +81,17 @@ class Rising(OpeningOrder):
         # The last slot was given up one interval after its deadline at the latest. A coordinator that needs
         # the last opening has the start deadline to ask for it.
         self._over_at = series.ends + series.interval + session.deadlines.start
+        # A coordinator gives up a slot after its deadline and one interval. The second is for other clocks.
+        self._begin_of, self._given_up_after = series.begin_of, session.deadlines.round + 2 * series.interval
 
     def classify(self, t: int, update: int, *, drawing: bool = False) -> On | Refusal:
-        """Open one slot at a time, and none before the newest."""
-        return Refusal.LATE if t < update or drawing else On.CLOSING
+        """Open one slot at a time, none before the newest, none that was given up.
+
+        A keeper that was put back to an earlier state does not know what it has opened. By its clock no
+        coordinator can have it open old slots again.
+        """
+        over = self._clock.wall >= self._begin_of(t) + self._given_up_after
+        return Refusal.LATE if t < update or drawing or over else On.CLOSING
 
     def is_last(self, t: int, update: int) -> bool:  # noqa: ARG002
         """Whether it is of the last slot, which may be lost."""

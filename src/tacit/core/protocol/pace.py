@@ -109,8 +109,8 @@ class Pace(ABC):
     def classify(self, body: Report, *, known: bool) -> On | Refusal:
         """Classify a report that contradicts nothing, by its round."""
 
-    def reminder(self, who: int) -> bytes | Body | None:  # noqa: ARG002
-        """Return what an agent is told that is at the open round."""
+    def wanted(self, who: int) -> Ask | None:  # noqa: ARG002
+        """Return the request for an agent's message of the open round, if any."""
         return None
 
     def opened_by(self, keeper: int, body: Body) -> Message | None:  # noqa: ARG002
@@ -228,12 +228,14 @@ class Rounds(Pace):
         # be the mechanism, and no verifier could recompute it.
         return On.REPORT if body.heard == self._course.before else Refusal.OTHER_HISTORY
 
-    def reminder(self, who: int) -> bytes | Body | None:
-        """Return its message, if it has sent one, or ask for it."""
+    def wanted(self, who: int) -> Ask | None:
+        """Return a request, unless its message is there."""
         course = self._course
-        if who in course.reports:  # a sender that does not know this message uses another's key
-            return course.reports[who].frame
-        return Ask(course.round) if course.round < self._session.exchanges else None
+        return (
+            Ask(course.round)
+            if course.round < self._session.exchanges and who not in course.reports
+            else None
+        )
 
     def opened_by(self, keeper: int, body: Body) -> Message | None:
         """Return its last opening if it asks for an earlier round.

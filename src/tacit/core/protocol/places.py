@@ -85,7 +85,11 @@ class OwnPlace:
     feedback : Message, optional
         The newest feedback that was heard, of round `heard`.
     proved : int
-        The round of the newest place that names no message of another ledger; −1 if there is none.
+        The round of the newest place that names no message of another ledger; −1 if there is none. Only what
+        this process has heard counts.
+    found : int or None
+        After a start from a ledger: the newest message in that ledger, or −1, until a place names a message
+        that this process has made. None means that no other ledger can be newer than this one.
     """
 
     number: int
@@ -93,6 +97,7 @@ class OwnPlace:
     feedback: Message | None = None
     heard: int = -1
     proved: int = -1
+    found: int | None = None
 
     def drop(self, feedback: Message) -> None:
         """Forget feedback that continues another history."""
@@ -110,10 +115,18 @@ class OwnPlace:
         right = is_in_tree(self.feedback.body.state, leaf, self.number, self.n, place.path)
         return None if right else Refusal.WRONG_PLACE
 
+    def note(self, place: Place) -> None:
+        """Note a right place whose message is from this ledger, or none."""
+        self.proved = max(self.proved, place.round)
+        # Whoever made a message after the copy of this ledger had stopped by then.
+        if self.found is not None and place.last > self.found:
+            self.found = None
+
     def vouches(self, u: int, made: Mapping[int, bytes]) -> bool:
         """Whether message u may be drawn, by what is known of earlier rounds.
 
-        Either this ledger has made the message of the round before, or a place says that no report was used
-        that it did not make. A key whose message was used elsewhere is found out before it draws again.
+        Either a place says that no report was used that this ledger did not make. Or this process has made
+        the message of the round before, and its ledger is known to be the newest. So a key whose message was
+        used elsewhere is found out before it draws again.
         """
-        return u == 0 or u - 1 in made or self.proved >= u - 1
+        return u == 0 or self.proved >= u - 1 or (self.found is None and u - 1 in made)

@@ -6,7 +6,8 @@ disconnected requests the feedback that it missed, and catches up without sendin
 `SlotTurns`: the clock of a series says when a reading is due, and the message follows the reading. Feedback
 is only heard: no number that an agent of a series sends depends on it.
 
-Either way an agent that did not speak in the last round, or slot, waits for its place (`places`).
+Either way an agent waits for its place (`places`) if it did not speak in the last round, or slot, and after a
+restart: its ledger may be an old copy.
 """
 
 from __future__ import annotations
@@ -349,7 +350,8 @@ class SlotTurns(Turns):
     def _vouched(self) -> bool:
         """Whether it is known that this key has not spoken elsewhere.
 
-        An agent that speaks in every slot needs nothing for that. One that missed a slot waits for its place.
+        An agent that speaks in every slot needs nothing for that. One that missed a slot, or was restarted,
+        waits for its place.
         """
         return self._chain.place.vouches(max(self._slot, 0), self._private.digests)
 
