@@ -35,8 +35,8 @@ different machines.
 Contestants take turns. Milliseconds are medians over the turns. Ratios are taken within a turn: their median,
 and in brackets their middle half. Above 1 tacit is faster. "By processor time" adds up all cores: other
 programs hardly change it. A limit does only the work that cannot be avoided: against it, 1 is the best
-possible ratio. `benchmarks/` describes inputs and peers; `docs/benchmarks.json` also has the number of turns
-and the share of the machine that other programs took.
+possible ratio. `benchmarks/` describes inputs and peers; `docs/benchmarks.json` has every turn, and the
+share of the machine that other programs took.
 """
 
 
@@ -100,12 +100,12 @@ def print_table(measured: dict[str, Any], console: Console) -> None:
 
 def markdown(found: list[Row]) -> str:
     """Return rows as a Markdown table, which asks each question once."""
-    head = ["measured", "against", "theirs, ms", "tacit, ms", "per", "tacit is … times as fast"]
+    head = ["measured", "against", "tacit, ms", "per", "tacit is … times as fast"]
     head += ["by processor time", "goal"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     above = None
     for row in found:
-        times = [*(f"{number:.3g}" for number in row.milliseconds), row.unit, row.spread]
+        times = [f"{row.milliseconds[1]:.3g}", row.unit, row.spread]
         core = "" if row.core_ratio is None else f"{row.core_ratio:.3g}"
         told = ["" if row.question == above else row.question, row.peer, *times, core, row.verdict]
         lines.append(f"| {' | '.join(told)} |")
