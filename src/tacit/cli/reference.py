@@ -21,15 +21,13 @@ _WIDTH = 100
 _ENOUGH = 2
 """An option that so many commands have, with the same words, is told once."""
 _HELP = ("-h, --help", "Show the help of a command and exit; every command has it.")
-_EXAMPLES = 2
-"""So many examples of a command are shown; --help has all."""
 _PREFACE = """# Command line
 
 For anyone at a terminal: every command with its options and an example.
 
 Made from `--help` by `python docs/make.py`; do not edit. What several commands share
 is told once here; a command that lists such an option again has another default.
-`--help` of a command shows everything. [Exit codes](exit-codes.md) have their page.
+`--help` of a command shows everything, with more examples. [Exit codes](exit-codes.md) have a page.
 
 ## Options of several commands
 
@@ -53,7 +51,7 @@ def markdown() -> str:
             if not _is_shared(option, ctx, shared)
         ]
         also = [_told(option, ctx)[0] for option in command.params if _is_shared(option, ctx, shared)]
-        own.epilog = _first_examples(command.epilog or "")
+        own.epilog = _first_example(command.epilog or "")
         if isinstance(own, click.Group):  # each of its commands has a section, with examples
             own.commands, own.epilog = {}, None
         usage = _stripped(own.get_help(ctx)).removeprefix("Usage: ")
@@ -63,13 +61,13 @@ def markdown() -> str:
     return "\n".join(parts)
 
 
-def _first_examples(epilog: str) -> str:
-    """Leave out all but the first examples; longer lines go on below."""
+def _first_example(epilog: str) -> str:
+    """Leave out other examples, and exit codes, which have a page."""
     kept, seen = [], 0
-    for line in epilog.splitlines():
+    for line in epilog.partition("Exit codes:")[0].rstrip("\b\n ").splitlines():
         seen += line.startswith("  tacit ")
-        if not line.startswith("  ") or seen <= _EXAMPLES:
-            kept.append(line)
+        if seen <= 1:
+            kept.append(line.replace("Examples", "Example"))
     return "\n".join(kept)
 
 
