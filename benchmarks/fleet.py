@@ -132,7 +132,7 @@ def drive(fleet: FleetOfProcesses, every: float, say: Any) -> None:
     """Run the sessions, and kill agents, keepers and the hub meanwhile."""
     fleet.tacit(
         *["hub", "run", "hub", "--name", "load", "--every", f"{every}s", "--times", str(fleet.sessions)],
-        *["--loss", str(LOSS), "--low", str(LOW), "--high", str(HIGH), "--law", "one-shot"],
+        *["--loss", str(LOSS), "--range", f"{LOW}:{HIGH}", "--law", "one-shot"],
         *["--keepers", ",".join(KEEPERS), "--least", str(len(fleet.values) // 2), "--anyway"],
     )
     rng, down = random.Random(1), list[tuple[float, str]]()

@@ -85,10 +85,8 @@ def run(fleet: FleetOfProcesses, name: str, times: int, *more: str) -> None:
             "--anyway",
         ],
         *[
-            "--low",
-            str(LOW),
-            "--high",
-            str(HIGH),
+            "--range",
+            f"{LOW}:{HIGH}",
             "--law",
             "one-shot",
             "--least",

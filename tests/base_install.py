@@ -147,7 +147,7 @@ def commands():
         tacit_cli("keys", "sign", request, "--authority", FOLDER / "authority", "--out", made, *listen)
         tacit_cli("keys", "install", made, "--keys", FOLDER / name)
     new = FOLDER / "new.toml"
-    asked = ["--low", 0, "--high", 50, "--adjacency", 1, "--loss", 1, "--mixing", 0.8]
+    asked = ["--range", "0:50", "--adjacency", 1, "--loss", 1, "--mixing", 0.8]
     tacit_cli("session", "new", "--roster", FOLDER / "certificates", *asked, "--out", new)
     assert read_session(new).n == len(AGENTS)
     assert "radius" in tacit_cli("session", "check", new)

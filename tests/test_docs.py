@@ -49,7 +49,7 @@ for name in coordinator alice bob; do
   tacit keys sign $name/request.pem --authority authority --listen --out certificates/$name.crt
   tacit keys install certificates/$name.crt --keys $name
 done
-tacit session new --roster certificates --loss 1 --low 0 --high 1 --anyway
+tacit session new --roster certificates --loss 1 --range 0:1 --anyway
 mkfifo said
 at=wss://localhost:7447
 tacit coordinate session.toml --keys coordinator --listen $at --ledger ledger --status 9464 2> said &
@@ -79,12 +79,12 @@ until (exec 3<> /dev/tcp/127.0.0.1/7447) 2> /dev/null; do sleep 0.1; done
 umask 077
 for name in alice bob; do
   tacit invite $name --hub hub > $name.invitation
-  tacit enroll $name.invitation --low -10 --high 40 --cap 20 > /dev/null
+  tacit enroll $name.invitation --range -10:40 --cap 20 > /dev/null
 done
 sed -i '/^low/i file = "reading.txt"' bob.toml
 printf 20 > reading.txt
 tacit agent bob.toml 2> /dev/null &
-tacit hub run hub --every 500ms --loss 1 --low -10 --high 40 --law one-shot --name load --anyway
+tacit hub run hub --every 500ms --loss 1 --range -10:40 --law one-shot --name load --anyway
 """
 AN_INSTALLER = r"""
 pip() {  # what installing the page's package leaves behind, in this folder instead of the environment

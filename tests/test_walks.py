@@ -378,7 +378,7 @@ for name, data in json.loads(sys.argv[1]).items():
     assert (old.pattern, old.figure.kind) == ("usual", "plain")
 run_path("tests/protocol/test_schema.py")["test_a_default_is_wire_format_for_ever"]()
 
-made = ["session", "new", "--roster", "keys", "--loss", "1", "--low", "0", "--high", "10", "--anyway"]
+made = ["session", "new", "--roster", "keys", "--loss", "1", "--range", "0:10", "--anyway"]
 cli(*made, "--out", "plain.toml")
 cli(*made, "--pattern", "waves", "--out", "waves.toml")
 waves = read_session("waves.toml")

@@ -32,7 +32,7 @@ if [ ! -e "$TACIT_NAME.toml" ]; then
         done
         # A made-up reading. A real agent's value comes from its own device: see the policy's value sources.
         [ -e reading.txt ] || echo "$(($(od -An -N1 -tu1 /dev/urandom) % 50))" > reading.txt
-        tacit enroll "$invitation" --value-file reading.txt --low 0 --high 50 --cap 20 "$@"
+        tacit enroll "$invitation" --value-file reading.txt --range 0:50 --cap 20 "$@"
     fi
 fi
 exec tacit agent "$TACIT_NAME.toml" --status "$TACIT_STATUS"

@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tacit.cli import VERBS, main, options, series_design
+from tacit.cli import VERBS, main, options
 from tacit.cli.design import Failure
 
 
@@ -29,7 +29,7 @@ NOT_READ = {
     options.PerAgent: ("abc", "", "1,x", "1,,2", "@missing", "@folder", "@binary", "@empty"),
     options.ListOf: ("abc", "", ",", "1,x"),
     options.Parameter: ("abc", "=", "=1", "rate="),
-    series_design.Span: ("abc", "", "1", ":", "1:x"),
+    options.Span: ("abc", "", "1", ":", "1:x"),
     click.IntRange: ("abc", "", "-1", "1e9"),
     click.Choice: ("abc", ""),
 }
@@ -96,14 +96,14 @@ def test_help_has_an_example_and_json_is_there_for_programs(name):
         "keys revoke alice --authority {} --out new",
         "keys authority --out {} --renew",
         "keys show {}",
-        "session new --roster {} --loss 1 --low 0 --high 1 --out new",
+        "session new --roster {} --loss 1 --range 0:1 --out new",
         "session check {}",
         "session cancel {} --keys folder",
         "hub new {} --moved --address wss://a:1",
         "hub serve {}",
         "hub show {}",
         "hub pause {} --stop",
-        "hub run {} --loss 1 --low 0 --high 1",
+        "hub run {} --loss 1 --range 0:1",
         "hub cancel {} x",
         "invite alice --hub {} --withdraw",
         "invite alice --hub {}",
@@ -131,15 +131,15 @@ def test_no_such_file_a_folder_and_other_files_are_refused(words, name, files):
         ("design --agents 9 --epsilon 1 --loss 1", "not both"),
         ("sweep --agents 9 --mixing 0.5 --epsilon 1 --parameter mixing=1", "mixing"),
         ("invite alice --hub hub --withdraw --count 2", "--count"),
-        ("hub run hub --loss 1 --low 0 --high 1 --detach --delta 1e-6", "--series"),
-        ("hub run hub --loss 1 --low 0 --high 1 --detach --law nonsense", "nonsense"),
-        ("hub run hub --loss 1 --low 0 --high 1 --detach --mixing 2", "mixing"),
-        ("hub run hub --loss 1 --low 0 --high 1 --detach --mixing -1", "mixing"),
-        ("hub run hub --loss 1 --low 0 --high 1 --detach --keepers a/b", "keeper"),
-        ("hub run hub --loss 1 --low 0 --high 1 --detach --keepers a,a", "--keepers"),
-        ("hub run hub --loss 1 --low 0 --high 1 --detach --agents a/b", "name"),
-        ("hub run hub --loss 1 --low 0 --high 1 --detach --wait -1", "--wait"),
-        ("hub run hub --loss 1 --low 0 --high 1 --detach --name=", "name"),
+        ("hub run hub --loss 1 --range 0:1 --detach --delta 1e-6", "--series"),
+        ("hub run hub --loss 1 --range 0:1 --detach --law nonsense", "nonsense"),
+        ("hub run hub --loss 1 --range 0:1 --detach --mixing 2", "mixing"),
+        ("hub run hub --loss 1 --range 0:1 --detach --mixing -1", "mixing"),
+        ("hub run hub --loss 1 --range 0:1 --detach --keepers a/b", "keeper"),
+        ("hub run hub --loss 1 --range 0:1 --detach --keepers a,a", "--keepers"),
+        ("hub run hub --loss 1 --range 0:1 --detach --agents a/b", "name"),
+        ("hub run hub --loss 1 --range 0:1 --detach --wait -1", "--wait"),
+        ("hub run hub --loss 1 --range 0:1 --detach --name=", "name"),
         ("hub serve hub --listen nowhere", "nowhere"),
         ("hub new hub --moved --address wss://a:1 --listen=", "wss://"),
         ("hub new hub --moved --address wss://a:1 --host=", "host"),
@@ -153,7 +153,7 @@ def test_what_contradicts_itself_or_cannot_be_is_refused(words, say, hub):
 
 
 def test_an_order_that_more_agents_could_meet_is_taken(hub):
-    words = "hub run hub --loss 0.1 --radius 0.1 --low 0 --high 1 --detach"
+    words = "hub run hub --loss 0.1 --radius 0.1 --range 0:1 --detach"
     assert CliRunner().invoke(main, words.split()).exit_code == 0
 
 
@@ -176,7 +176,7 @@ def made(tmp_path_factory):
         for words in (
             "keys sign requests --listen --out certificates",
             "keys install certificates/coordinator.crt --keys coordinator",
-            "session new --anyway --roster certificates --loss 1 --low 0 --high 9",
+            "session new --anyway --roster certificates --loss 1 --range 0:9",
             "hub new hub --address wss://hub:7447",
         ):
             result = CliRunner().invoke(main, words.split())

@@ -163,5 +163,7 @@ def test_a_radius_that_says_little_is_warned_about(answer, run):
     wide = ("design", "--agents", 3, "--loss", 1, "--adjacency", 50)
     assert "the result is useless" in answer(*wide)["warning"]
     assert "WARNING: The radius" in run(*wide).output
-    assert answer("design", "--agents", 3, "--loss", 1, "--adjacency", 1, "--spread", 50)["warning"] is None
+    assert (
+        answer("design", "--agents", 3, "--loss", 1, "--adjacency", 1, "--range", "0:50")["warning"] is None
+    )
     assert answer("design", "--agents", 3, "--epsilon", 0.1)["warning"] is None  # the range is not known

@@ -98,7 +98,6 @@ def test_analyze_with_one_odd_value(words, value):
         "--noise",
         "--decay",
         "--adjacency",
-        "--spread",
         "--tolerance",
         "--failure-probability",
     ):

@@ -121,7 +121,7 @@ def test_an_invitation_that_is_not_whole_is_not_repeated(run, tmp_path):
 
 
 def test_orders_wait_for_the_hub(run, answer, hub):
-    asked = ("--loss", 1, "--low", 0, "--high", 10)
+    asked = ("--loss", 1, "--range", "0:10")
     assert answer("hub", "run", hub, *asked, "--name", "load", "--every", "1m") == {
         "name": "load",
         "every": 60.0,
@@ -134,7 +134,7 @@ def test_orders_wait_for_the_hub(run, answer, hub):
         (["--name", "a b"], "letters"),
     ):
         assert why in run("hub", "run", hub, *asked, *words, code=2).output
-    assert "--loss" in run("hub", "run", hub, "--low", 0, "--high", 1, code=2).output
+    assert "--loss" in run("hub", "run", hub, "--range", "0:1", code=2).output
     [task] = answer("hub", "show", hub)["tasks"]
     assert (task["name"], task["state"], task["asked"]["question"]["loss"]) == ("load", "due", 1.0)
     assert "cancelled" in run("hub", "cancel", hub, "load").output
@@ -145,7 +145,7 @@ def test_orders_wait_for_the_hub(run, answer, hub):
 def test_a_useless_schedule_is_not_ordered(run, answer, hub):
     """As many agents as the hub has ever seen are too few; more, or --anyway, are not."""
     HubStore(Path(hub)).note({f"meter-{i}": SeenMember("key", "agent", 1.0) for i in range(3)}, {}, {})
-    asked = ("--loss", 0.5, "--low", 0, "--high", 60, "--every", "1m", "--name", "load")
+    asked = ("--loss", 0.5, "--range", "0:60", "--every", "1m", "--name", "load")
     said = run("hub", "run", hub, *asked, code=2).output
     assert "half the range of 60" in said
     assert "--anyway" in said
@@ -159,7 +159,7 @@ def test_a_useless_schedule_is_not_ordered(run, answer, hub):
 
 
 def test_a_session_is_not_waited_for_where_no_hub_serves(run, answer, hub):
-    asked = ("--loss", 1, "--low", 0, "--high", 10)
+    asked = ("--loss", 1, "--range", "0:10")
     assert "no hub serves" in run("hub", "run", hub, *asked, code=2).output
     assert answer("hub", "show", hub)["tasks"] == []
 
@@ -285,7 +285,7 @@ def test_status_of_something_else(run, shown, data):
     assert said.count("\n") == 1
 
 
-SERIES = ("--series", 96, "--every", "15m", "--hides", "step:2", "--low", 0, "--high", 10)
+SERIES = ("--series", 96, "--every", "15m", "--hides", "step:2", "--range", "0:10")
 
 
 def test_a_series_is_ordered_with_what_it_hides(run, answer, hub):
@@ -312,7 +312,7 @@ def test_a_series_is_ordered_with_what_it_hides(run, answer, hub):
         ([*SERIES, "--keepers", "north", "--begins", "soon"], "--begins"),
         ([*SERIES, "--keepers", "north", "--hides", "all"], "step:2"),
         ([*SERIES, "--keepers", "north"], "no hub serves"),
-        (["--loss", 1, "--low", 0, "--high", 10, "--hides", "step:2"], "--series"),
+        (["--loss", 1, "--range", "0:10", "--hides", "step:2"], "--series"),
     ],
 )
 def test_what_cannot_be_a_series_is_refused(run, answer, hub, words, why):
@@ -363,13 +363,13 @@ def test_a_gateway_enrols_many_with_one_command(run, answer, hub, tmp_path, monk
         + run("invite", "roof", "--hub", hub).stdout
     )
     written(tmp_path / "lines", lines)
-    command = ("--value-command", "printf '%s' 4", "--low", 0, "--high", 9, "--cap", 2)
+    command = ("--value-command", "printf '%s' 4", "--range", "0:9", "--cap", 2)
     assert "--name" in run("enroll", "lines", "--name", "meter", *command, code=2).output
     told = run("enroll", "lines", "--name", "meter-*", *command).stdout.splitlines()
     assert told == [f"{name} is enrolled: {name}.toml" for name in ("meter-1", "meter-2", "meter-3", "roof")]
     assert [(keys, name) for _, keys, name in made][2:] == [("meter-3", "meter-3"), ("roof", None)]
     written(tmp_path / "more", run("invite", "door-*", "--count", 2, "--hub", hub).stdout)
-    file = ("--value-file", "the-*.txt", "--low", 0, "--high", 9, "--cap", 2)
+    file = ("--value-file", "the-*.txt", "--range", "0:9", "--cap", 2)
     told = run("enroll", "more", "--name", "door-*", *file).stdout
     assert "the-door-2.txt does not exist yet" in told  # a wrong pattern shows before the agents run
     del made[4:]
@@ -392,7 +392,7 @@ def test_a_gateway_enrols_many_with_one_command(run, answer, hub, tmp_path, monk
         (["--keeper", "--cap", "1"], "--cap"),
         (["--trust", "north"], "north"),
         (["--trust", "north=key"], "north"),
-        (["--low", "2", "--high", "1"], "--low"),
+        (["--range", "2:1"], "--range"),
         (["--cap", "-1"], "--cap"),
         (["--cap-per-day", "-1"], "--cap-per-day"),
     ],

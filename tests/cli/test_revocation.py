@@ -56,7 +56,7 @@ def test_an_expired_certificate_is_not_installed(ready, run):
 
 def test_an_expired_certificate_is_not_taken_into_a_roster(ready, run):
     Path("certificates/alice.crt").write_bytes(expired("alice"))
-    asked = ("--roster", "certificates", "--graph", "path:2", "--loss", 1, "--low", 0, "--high", 1)
+    asked = ("--roster", "certificates", "--graph", "path:2", "--loss", 1, "--range", "0:1")
     assert "alice.crt: the certificate of alice expired on" in said(run("session", "new", *asked, code=2))
     assert not Path("session.toml").exists()
 

@@ -79,7 +79,10 @@ def test_audit_passes_and_alarms(run):
         (["simulate", *DAY[:4], *ABOUT[2:]], "must say what it hides"),
         (["simulate", "--series", "96", *ABOUT], "needs a number of agents"),
         (["simulate", "--series", "96", "--agents", "5", "--hides", "reading"], "needs a range"),
-        (["simulate", "--agents", "5", "--range", "0:10"], "--range can be given for a series only"),
+        (
+            ["compare", "--graph", "ring:5", "--epsilon", "1", "--range", "0:10"],
+            "--range can be given for a series only",
+        ),
         (["compare", *DAY, "--graph", "karate"], "cannot use graph"),
         (["compare", "--graph", "karate"], "--graph and --epsilon"),
         (["compare", "--graph", "ring:4", "--epsilon", "1", "--keepers", "0"], "keepers must be"),

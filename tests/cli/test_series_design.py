@@ -28,7 +28,6 @@ def test_a_reading_and_a_day(answer):
         ([], 2, "must say what it hides"),
         (["--hides", "habits"], 2, "must be reading, window:SLOTS or step:SIZE"),
         (["--hides", "step:2", "--mixing", "0.5"], 2, "cannot use mixing"),
-        (["--hides", "step:2", "--low", "0"], 2, "not both"),
         (["--hides", "step:20"], 2, "at most the range"),
     ],
 )

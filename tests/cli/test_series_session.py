@@ -10,7 +10,7 @@ from tacit.live.ledger.ledger import Ledger
 from tacit.live.sessions.file import read_session
 
 MEMBERS = ["coordinator", "a0", "a1", "north", "south"]
-ASKED = ("--roster", "roster.txt", "--low", 0, "--high", 10, "--loss", 30, "--every", "15m")
+ASKED = ("--roster", "roster.txt", "--range", "0:10", "--loss", 30, "--every", "15m")
 SERIES = (*ASKED, "--keepers", "north,south", "--series", 96, "--hides", "step:2")
 
 
@@ -113,7 +113,7 @@ def test_options_of_join_that_cannot_be(run, more, sentence):
 
 
 def test_options_for_a_series_are_refused_elsewhere(run):
-    run("session", "new", "--roster", "roster.txt", "--low", 0, "--high", 10, "--loss", 1, "--anyway")
+    run("session", "new", "--roster", "roster.txt", "--range", "0:10", "--loss", 1, "--anyway")
     told = run(*join("--value-file", "value", "--cap", 1, "--hides", "step:2"), code=2).output
     assert "are for a series" in told
 

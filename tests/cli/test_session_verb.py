@@ -15,7 +15,7 @@ from tacit.live.ledger.ledger import Ledger
 from tacit.live.sessions.file import read_session, read_with_addresses
 
 ROOT = Path(__file__).parents[2]
-ASKED = ("--roster", "certificates", "--loss", 1, "--low", 0, "--high", 50, "--mixing", 0.8, "--anyway")
+ASKED = ("--roster", "certificates", "--loss", 1, "--range", "0:50", "--mixing", 0.8, "--anyway")
 
 
 @pytest.fixture(scope="module")
@@ -58,10 +58,8 @@ def test_what_is_shown_is_never_too_small(answer, run):
         "certificates",
         "--loss",
         0.123456789,
-        "--low",
-        0,
-        "--high",
-        1,
+        "--range",
+        "0:1",
     )
     text = run("session", "check", "session.toml").output
     shown = {name: float(value) for name, value in re.findall(r"(loss|first|factor|radius)\s+([\d.]+)", text)}
@@ -74,7 +72,7 @@ def test_what_is_shown_is_never_too_small(answer, run):
 def test_every_option_reaches_the_file(run):
     run(
         *("session", "new", "--anyway", "--roster", "certificates", "--graph", "ring:6", "--epsilon", 0.1),
-        *("--low", -5, "--high", 5, "--law", "one-shot", "--rounds", 200, "--components", 2),
+        *("--range", "-5:5", "--law", "one-shot", "--rounds", 200, "--components", 2),
         *("--adjacency", 3, "--quorum", 3, "--start", 4, "--round-deadline", 2, "--start-deadline", 3),
         *("--repeat", 0.5, "--name", "pumps", "--out", "p.toml", "--mixing", 0.5),
         *("--address", "agent-2=wss://192.0.2.7:7447"),
@@ -139,10 +137,8 @@ def test_how_strong_a_loss_is(answer, run, loss, protection, right):
         "certificates",
         "--loss",
         loss,
-        "--low",
-        0,
-        "--high",
-        1,
+        "--range",
+        "0:1",
         "--mixing",
         0.8,
     )
@@ -180,15 +176,15 @@ def test_infeasible_says_what_has_to_give(answer, run):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("new", "--loss", 1, "--low", 0, "--high", 1), "Missing option '--roster'"),
-        (("new", "--roster", "nowhere", "--loss", 1, "--low", 0, "--high", 1), "'nowhere' does not exist"),
-        (("new", "--roster", "certificates", "--loss", 1), "Missing option '--low'"),
-        (("new", "--roster", "certificates", "--low", 0, "--high", 1), "at least two of privacy"),
+        (("new", "--loss", 1, "--range", "0:1"), "Missing option '--roster'"),
+        (("new", "--roster", "nowhere", "--loss", 1, "--range", "0:1"), "'nowhere' does not exist"),
+        (("new", "--roster", "certificates", "--loss", 1), "Missing option '--range'"),
+        (("new", "--roster", "certificates", "--range", "0:1"), "at least two of privacy"),
         (("new", *ASKED, "--agents", 5), "--agents is 5, but certificates names 6 agents"),
         (("new", *ASKED, "--agents", 6, "--graph", "ring:6"), "not both"),
         (("new", *ASKED, "--graph", "ring:5"), "one agent for each of the roster's 6"),
         (("new", *ASKED, "--epsilon", 1), "give epsilon or loss"),
-        (("new", *ASKED, "--low", 60), "low < high"),
+        (("new", *ASKED, "--range", "60:50"), "low < high"),
         (("new", *ASKED, "--quorum", 7), "quorum must be a whole number from 1 to 6"),
         (("new", *ASKED, "--quorum", 5, "--start", 4), "start must be at least the quorum"),
         (("new", *ASKED, "--round-deadline", 0), "the round deadline must be"),

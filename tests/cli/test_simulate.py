@@ -40,7 +40,7 @@ def test_measured_is_what_the_mechanism_does(answer, tmp_path):
     assert found["measured"]["error_max"] == pytest.approx(np.abs(final - 3.0).max(), rel=1e-9)
     assert found["measured"]["within_spread"] is False
     average = answer(
-        "simulate", *words, "--rounds", 4, "--runs", 1, "--seed", 7, "--record", "average", "--spread", 5
+        "simulate", *words, "--rounds", 4, "--runs", 1, "--seed", 7, "--record", "average", "--range", "1:6"
     )
     assert average["measured"]["of"] == "average"
     assert average["measured"]["error_max"] == pytest.approx(abs(final.mean() - 3.0), rel=1e-9)

@@ -340,7 +340,7 @@ def test_the_command_line_takes_its_parameters(tmp_path):
         f"{name} {urlsafe_b64encode(key.public_key).decode().rstrip('=')}\n" for name, key in keys.items()
     ]
     (tmp_path / "roster").write_text("".join(lines))
-    asked = "session new --anyway --low 0 --high 10 --loss 1 --rounds 12 --mixing 0.6 --law harmonic --json"
+    asked = "session new --anyway --range 0:10 --loss 1 --rounds 12 --mixing 0.6 --law harmonic --json"
     where = ["--roster", str(tmp_path / "roster"), "--out", str(tmp_path / "s.toml")]
     new = run_cli(asked, "--parameter", "rate=0.5", *where)
     assert new.exit_code == 0, new.output

@@ -100,7 +100,7 @@ def test_a_new_user_finds_a_design(visit):
     }.items():  # fmt: skip
         page.get_by_role("textbox", name=label, exact=True).fill(text)
     see(page, "Privacy loss 4.384")
-    see(page, "tacit design --agents 1000 --radius 0.2 --low 0 --high 10")
+    see(page, "tacit design --agents 1000 --radius 0.2 --range 0:10")
     picture = page.get_by_role("img", name="Radius against privacy loss")
     expect(picture.locator("svg text", has_text="loss 4.39")).to_be_visible()
 
@@ -163,7 +163,7 @@ def test_lines_are_copied(visit, studio):
     page.wait_for_function("navigator.clipboard.readText().then(text => text !== '')")  # a moment later
     assert (
         page.evaluate("navigator.clipboard.readText()")
-        == "tacit design --agents 1000 --radius 0.2 --low 0 --high 10"
+        == "tacit design --agents 1000 --radius 0.2 --range 0:10"
     )
 
 

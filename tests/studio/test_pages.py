@@ -63,7 +63,7 @@ async def test_a_new_user_finds_a_design(user):
         put(user, marker, text)
     put(user, "probability", "95")
     await see(user, "Privacy loss 4.384")
-    await see_lines(user, "tacit design --agents 1000 --radius 0.2 --low 0 --high 10")
+    await see_lines(user, "tacit design --agents 1000 --radius 0.2 --range 0:10")
     await see(user, "2.2815037")
     loss, radius = chart(user, "Radius")["series"][3]["data"][0]
     assert (round(loss, 2), radius) == (4.38, pytest.approx(0.2))
@@ -137,7 +137,7 @@ async def test_a_graph_by_name(user):
     user.find("on a graph").click()
     await user.should_see(marker="graph", retries=PATIENCE)
     put(user, "graph", "karate")
-    await see_lines(user, "tacit design --graph karate --radius 5 --true-average --low 0 --high 100")
+    await see_lines(user, "tacit design --graph karate --radius 5 --true-average --range 0:100")
     put(user, "graph", "nonsense")
     await see(user, "A field cannot be used")
 

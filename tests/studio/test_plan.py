@@ -81,7 +81,7 @@ def test_the_python_lines_give_the_numbers_of_the_page(name):
 
 def test_a_new_users_question():
     found = plan(METERS)
-    assert found.command == "tacit design --agents 1000 --radius 0.2 --low 0 --high 10"
+    assert found.command == "tacit design --agents 1000 --radius 0.2 --range 0:10"
     assert found.headline == "Privacy loss 4.384"
     assert "within 0.2\u00a0kW of their true mean, with probability 95%" in found.plain
     assert "right at most 98.8% of the time" in found.plain

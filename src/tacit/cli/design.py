@@ -40,7 +40,6 @@ class Failure(options.Number):
         "help": "Probability that the radius is missed, in (0, 1) (b); `open` to compute it.",
     },
 )
-@series_design.range_option
 @series_design.series_option
 @series_design.hides_option
 @series_design.delta_option
@@ -48,7 +47,6 @@ class Failure(options.Number):
 def command(
     *,
     failure_probability: float,
-    span: tuple[float, float] | None,
     series: int | None,
     hides: str | None,
     delta: float,
@@ -65,10 +63,6 @@ def command(
     With --series there is one mean in every slot. Say what to hide (--hides); the result is the error of
     each mean and the loss of all of them together.
     """
-    if span is not None:
-        if asked["low"] is not None or asked["high"] is not None:
-            raise click.UsageError("Give --range or --low and --high, not both.")
-        asked["low"], asked["high"] = span
     asked["failure_probability"] = None if math.isnan(failure_probability) else failure_probability
     question = options.read_question(asked)
     if series is not None:

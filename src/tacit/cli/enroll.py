@@ -18,21 +18,20 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  tacit enroll invitation.txt --value-file reading.txt --low 0 --high 50 --cap 20
+  tacit enroll invitation.txt --value-file reading.txt --range 0:50 --cap 20
   tacit agent alice.toml                            then follow the hub
-  tacit enroll invitation.txt --value-file reading.txt --low 0 --high 50 --cap 20
+  tacit enroll invitation.txt --value-file reading.txt --range 0:50 --cap 20
     --hides step:2 --delta 1e-6 --longest 400d      takes part in series of up to 400 days
   tacit enroll invitation.txt --value-file reading.txt --accept histogram:0,1,2,5,10 --cap 20
   tacit enroll - --keeper < invitation.txt
   tacit enroll invitation.txt --name meter-17 --trust north=KEY
-  tacit enroll 50-lines.txt --name 'meter-*' --value-command './read *' --low 0 --high 50 --cap 20
+  tacit enroll 50-lines.txt --name 'meter-*' --value-command './read *' --range 0:50 --cap 20
 """
 
 _OWNED = (
     "value_file",
     "value_command",
-    "low",
-    "high",
+    "span",
     "accept",
     "cap",
     "cap_per_day",
@@ -64,17 +63,12 @@ _OWNED = (
     metavar="COMMAND",
     help="For the policy: a command that prints the value; it is run for each session.",
 )
-@click.option(
-    "--low", type=options.NUMBER, help="For the policy: lower end of the range that sessions must have."
-)
-@click.option(
-    "--high", type=options.NUMBER, help="For the policy: upper end of the range that sessions must have."
-)
+@options.asked("low", span={"help": "For the policy: the range that sessions must have, like 0:50."})
 @click.option(
     "--accept",
     metavar="[FIELDS=]QUESTION",
     multiple=True,
-    help="For the policy: a question that sessions may ask, in place of the mean from --low to --high, like "
+    help="For the policy: a question that sessions may ask, in place of the mean in --range, like "
     "histogram:0,1,2,5,10. FIELDS are its fields of JSON or columns of CSV: town,load=group-by:a,b:sum:0:9. "
     "May be repeated.",
 )
@@ -248,12 +242,11 @@ def _require_readable(keeper: bool, given: dict[str, Any]) -> None:
         raise click.UsageError("--value-command must name a program.")
     accepted(given["hides"], given["delta"])
     parse_trust(given["trust"])
-    low, high = given["low"], given["high"]
-    if given["accept"] and (low, high) != (None, None):
-        raise click.UsageError("--accept says all that is accepted: give --low and --high as mean:LOW:HIGH.")
+    if given["accept"] and given["span"] is not None:
+        raise click.UsageError("--accept says all that is accepted: give --range as mean:LOW:HIGH.")
     _accepted(given)
-    if low is not None and high is not None and not low < high:
-        raise InputError(f"--low must be below --high, got {low:g} and {high:g}.")
+    if given["span"] is not None and not given["span"][0] < given["span"][1]:
+        raise InputError("--range must begin below its end, got {:g}:{:g}.".format(*given["span"]))
     for word in ("cap", "cap_per_day"):
         if given[word] is not None:
             require_amount(given[word], options.spelled(word))
@@ -270,13 +263,13 @@ def _words(command: str) -> list[str]:
 
 
 def _missing(keeper: bool, given: dict[str, Any]) -> tuple[str, ...]:
-    needed = ("value_file", "cap") if given["accept"] else ("value_file", "low", "high", "cap")
+    needed = ("value_file", "cap") if given["accept"] else ("value_file", "span", "cap")
     absent = [word for word in needed if given[word] is None]
     if given["value_command"] is not None:
         absent.remove("value_file")
     if keeper or not absent:
         return ()
-    words = ", ".join(word.replace("_", " ") for word in absent)
+    words = ", ".join(options.spelled(word)[2:].replace("-", " ") for word in absent)
     return (f"The policy is not complete: it needs {words}.",)
 
 
@@ -294,8 +287,7 @@ def _write_policy(path: Path, found: Any, keys: Path, keeper: bool, given: dict[
             "value": {
                 "file": None if file is None else str(file.resolve()),
                 "command": None if given["value_command"] is None else _words(given["value_command"]),
-                "low": given["low"],
-                "high": given["high"],
+                **dict(zip(("low", "high"), given["span"] or (None, None), strict=True)),
                 "accept": given["accept"] or None,
             },
             "limits": {

@@ -27,8 +27,8 @@ EPILOG = """\b
 Examples:
   tacit hub new hub --address wss://hub.example.org:7447     once: an authority, keys, an empty store
   tacit hub serve hub                                        runs until it is stopped
-  tacit hub run hub --loss 0.1 --low 0 --high 50             one session, now, with all connected agents
-  tacit hub run hub --loss 0.01 --low 0 --high 50 --every 60s --keepers north,south --name load
+  tacit hub run hub --loss 0.1 --range 0:50             one session, now, with all connected agents
+  tacit hub run hub --loss 0.01 --range 0:50 --every 60s --keepers north,south --name load
   tacit hub show hub
 """
 HUB = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -199,10 +199,10 @@ async def _serve(
 
 RUN_EPILOG = """\b
 Examples:
-  tacit hub run hub --loss 0.1 --low 0 --high 50
-  tacit hub run hub --loss 0.1 --low 0 --high 50 --keepers north,south
-  tacit hub run hub --loss 0.01 --low 0 --high 50 --every 60s --name load
-  tacit hub run hub --series 35040 --every 15m --hides step:2 --loss 1 --low 0 --high 10
+  tacit hub run hub --loss 0.1 --range 0:50
+  tacit hub run hub --loss 0.1 --range 0:50 --keepers north,south
+  tacit hub run hub --loss 0.01 --range 0:50 --every 60s --name load
+  tacit hub run hub --series 35040 --every 15m --hides step:2 --loss 1 --range 0:10
     --keepers north,south --name year
 \b
 Exit codes: 0 finished, scheduled, or a series that has begun; 2 the input cannot be used; 5 the session
@@ -214,8 +214,7 @@ was not begun or ended early.
 @click.argument("home", metavar="HUB", type=HUB)
 @options.asked(
     *_ASKED,
-    low={"required": True},
-    high={"required": True},
+    span={"required": True},
     adjacency={
         "help": "Two values of one agent that differ by at most this must be hard to tell apart (δ).  "
         "[default: the whole range]"

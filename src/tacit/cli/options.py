@@ -137,6 +137,21 @@ class Parameter(click.ParamType[tuple[str, Any]]):
         return name.strip(), self.value.convert(rest, param, ctx)
 
 
+class Span(click.ParamType[tuple[float, float]]):
+    """Two numbers with a colon between them."""
+
+    name = "low:high"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, float]:
+        """Read both numbers."""
+        low, colon, high = str(value).partition(":")
+        if not colon:
+            self.fail(f"{value!r} is not a range like 0:10.", param, ctx)
+        return NUMBER.convert(low, param, ctx), NUMBER.convert(high, param, ctx)
+
+
 NUMBER, PER_AGENT = Number(), PerAgent()
 NUMBERS, WHOLES = ListOf(Number()), ListOf(Whole())
 OUT_FILE = click.Path(dir_okay=False, path_type=Path)
@@ -190,9 +205,11 @@ _TYPES: dict[str, dict[str, Any]] = {
 def asked(*names: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
     """Return options for fields of `tacit.Plan`, with its help texts.
 
-    `changes` are other arguments of `click.option` for the option of a field.
+    `low` and `high` are one option, --range. `changes` are other arguments of `click.option` for the option
+    of a field; that of --range is `span`.
     """
-    return compose(*(_option(name, changes.get(name, {})) for name in names))
+    rest = [name for name in names if name != "high"]
+    return compose(*(_range_option(changes) if name == "low" else _option(name, changes) for name in rest))
 
 
 def asked_by(verb: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
@@ -200,12 +217,17 @@ def asked_by(verb: str, **changes: Mapping[str, Any]) -> Callable[[F], F]:
     return asked(*Plan.names(verb), **changes)
 
 
-def _option(name: str, changes: Mapping[str, Any]) -> Callable[[F], F]:
+def _range_option(changes: Mapping[str, Mapping[str, Any]]) -> Callable[[F], F]:
+    usual: dict[str, Any] = {"type": Span(), "help": "The range of values, like 0:10."}
+    return click.option("--range", "span", **usual | dict(changes.get("span", {})))
+
+
+def _option(name: str, changes: Mapping[str, Mapping[str, Any]]) -> Callable[[F], F]:
     known, default = field_of(name), Plan.__dataclass_fields__[name].default
     usual: dict[str, Any] = {**_TYPES[known.kind], "help": known.help}
     if default is not None and default is not False and default != ():
         usual |= {"default": default, "show_default": True}
-    return click.option(spelled(name), name, **usual | dict(changes))
+    return click.option(spelled(name), name, **usual | dict(changes.get(name, {})))
 
 
 def given(*names: str) -> list[str]:
@@ -222,6 +244,7 @@ def spelled(name: str) -> str:
 
 
 failure_option = asked("failure_probability")
+range_option = asked("low", "high")
 one_adjacency_option = asked(
     "adjacency",
     adjacency={
@@ -234,7 +257,8 @@ one_adjacency_option = asked(
 
 def read_question(given: dict[str, Any]) -> Plan:
     """Take the fields of a question out of the options of a command."""
-    return Plan(**{name: given.pop(name) for name in Plan.names() if name in given})
+    low, high = given.pop("span", None) or (None, None)
+    return Plan(**{name: given.pop(name) for name in Plan.names() if name in given}, low=low, high=high)
 
 
 def read_size(agents: int | None, graph: str | None) -> int | Graph:

@@ -17,7 +17,6 @@ from tacit.cli.output import progress
 from tacit.cli.series_design import (
     delta_option,
     hides_option,
-    range_option,
     refuse_series_options,
     require_hides,
     series_option,
@@ -41,7 +40,7 @@ _OPTIONS = {
     "agents": options.asked("agents"),
     "keepers": options.asked("keepers"),
     "hides": hides_option,
-    "span": range_option,
+    "span": options.range_option,
     "loss": click.option(
         "--loss", type=options.NUMBER, default=1.0, help="Loss of a whole series.  [default: 1]"
     ),
@@ -107,7 +106,7 @@ def or_series(answer: Callable[..., None], *also: str, shared: tuple[str, ...]) 
 def _question(
     slots: int,
     hides: str | None,
-    span: tuple[float, float] | None,
+    span: tuple[float, float] | None = None,
     agents: int | None = None,
     keepers: int = 0,
     **rest: Any,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,22 +19,6 @@ if TYPE_CHECKING:
 _TAKEN = frozenset({"agents", "keepers", "loss", "low", "high"})
 
 
-class Span(click.ParamType[tuple[float, float]]):
-    """Two numbers with a colon between them."""
-
-    name = "low:high"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, float]:
-        """Read both numbers."""
-        low, colon, high = str(value).partition(":")
-        if not colon:
-            self.fail(f"{value!r} is not a range like 0:10.", param, ctx)
-        return options.NUMBER.convert(low, param, ctx), options.NUMBER.convert(high, param, ctx)
-
-
-range_option = click.option("--range", "span", type=Span(), help="The range of values, like 0:10.")
 series_option = click.option(
     "--series", type=options.Whole(), metavar="SLOTS", help="A series of this many means instead of one."
 )

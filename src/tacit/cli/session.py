@@ -31,8 +31,8 @@ _MOST_DAYS = 36_500
 
 EPILOG = """\b
 Examples:
-  tacit session new --roster certificates --loss 1 --low 0 --high 50 --mixing 0.8 --out session.toml
-  tacit session new --roster certificates --graph ring:20 --epsilon 0.1 --low 0 --high 10 --true-average
+  tacit session new --roster certificates --loss 1 --range 0:50 --mixing 0.8 --out session.toml
+  tacit session new --roster certificates --graph ring:20 --epsilon 0.1 --range 0:10 --true-average
   tacit session check session.toml
   tacit session cancel session.toml --keys keys/coordinator
 """
@@ -44,10 +44,10 @@ Example:
 
 NEW_EPILOG = """\b
 Examples:
-  tacit session new --roster certificates --loss 1 --low 0 --high 50 --mixing 0.8
-  tacit session new --roster keys.txt --graph ring:20 --epsilon 0.1 --low 0 --high 10 --law one-shot
-  tacit session new --roster certificates --keepers north,south --loss 0.2 --low 0 --high 10
-  tacit session new --roster certificates --keepers north,south --loss 1 --low 0 --high 10
+  tacit session new --roster certificates --loss 1 --range 0:50 --mixing 0.8
+  tacit session new --roster keys.txt --graph ring:20 --epsilon 0.1 --range 0:10 --law one-shot
+  tacit session new --roster certificates --keepers north,south --loss 0.2 --range 0:10
+  tacit session new --roster certificates --keepers north,south --loss 1 --range 0:10
     --series 96 --hides step:2 --every 15m
 """
 
@@ -94,8 +94,7 @@ def command() -> None:
 @click.option("--name", default="session", show_default=True, help="Name of the session.")
 @options.asked_by(
     "session",
-    low={"required": True},
-    high={"required": True},
+    span={"required": True},
     adjacency={
         "help": "Two values of one agent that differ by at most this must be hard to tell apart (δ).  "
         "[default: the whole range]"

@@ -70,7 +70,6 @@ def parse_record(text: str) -> Record:
 @options.asked_by(
     "simulate",
     rounds={"help": "Rounds of a run (T).  [default: until agents agree]"},
-    spread={"help": "Largest minus smallest initial value.  [default: HI - LO, or 1 for a file]"},
 )
 @values_option
 @click.option("--runs", type=options.Whole(), default=100, show_default=True, help="Independent runs.")
@@ -88,7 +87,7 @@ def parse_record(text: str) -> Record:
 @options.force_option
 @series.or_series(
     series.simulate, "missing", "readings", "on_grid", "exact",
-    shared=("agents", "keepers", "runs", "seed", "out", "force"),
+    shared=("agents", "keepers", "span", "runs", "seed", "out", "force"),
 )  # fmt: skip
 @options.json_option
 def command(
@@ -117,8 +116,7 @@ def command(
     asks = question.asked if question.question is not None or question.low is not None else None
     if asks is None:
         values: Any = read_values(source, mechanism.n, seed)
-        if question.spread is None:
-            question = replace(question, spread=made_up_spread(source) or 1.0)
+        question = replace(question, spread=made_up_spread(source) or 1.0)
     else:
         values = read_records(source, mechanism.n, seed, asks)
     made = _promise(mechanism, question)

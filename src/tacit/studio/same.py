@@ -10,11 +10,14 @@ from tacit.studio.words import typed
 
 def command(question: Plan) -> str:
     """Return the `tacit design` command that gives the same answer."""
-    words = ["tacit", "design"]
-    for name, value in question.given().items():
+    words, said = ["tacit", "design"], question.given()
+    low, high = said.pop("low", None), said.pop("high", None)
+    for name, value in said.items():
         words.append(f"--{name.replace('_', '-')}")
         if value is not True:
             words.append(typed(value))
+    if low is not None and high is not None:
+        words += ["--range", f"{typed(low)}:{typed(high)}"]
     return shlex.join(words)
 
 

@@ -166,8 +166,8 @@ class Plan:
         "Aim at the true average: one mixing for all, and on a graph Metropolis weights.",
         False,
     )
-    low: float | None = _asked("number", "analyze design session studio", "Smallest possible value.")
-    high: float | None = _asked("number", "analyze design session studio", "Largest possible value.")
+    low: float | None = _asked("number", "analyze design simulate session studio", "Smallest possible value.")
+    high: float | None = _asked("number", "analyze design simulate session studio", "Largest possible value.")
     components: int = _asked("whole", "analyze design session studio", "How many numbers a value has.", 1)
     question: Question | str | None = _asked(
         "question",
@@ -179,11 +179,11 @@ class Plan:
         "positive",
         "analyze design simulate session studio",
         "Two values of one agent that differ by at most this must be hard to tell apart (δ).  "
-        "[default: 1, or the whole range if --low and --high are given]",
+        "[default: 1, or the whole range if --range is given]",
     )
     spread: float | None = _asked(
         "at least 0",
-        "analyze design simulate",
+        "",
         "Largest minus smallest initial value.  [default: high - low, or the adjacency]",
     )
     rounds: int | None = _asked(

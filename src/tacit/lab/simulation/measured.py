@@ -79,7 +79,7 @@ class Measured(Shown):
         if not self.errors.within_spread:
             notes.append(
                 f"The values spread over more than {near(made.spread)}, which the promise is for: "
-                "give --spread."
+                "give their range."
             )
         sections = {"Promised": self._promised(), "Measured": self._measured()}
         if self.answers is not None:
