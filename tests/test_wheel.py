@@ -109,7 +109,7 @@ def what_members_need(python, folder):
     )
     assert "tacit-invitation-1-" in called(*tacit, "invite", "alice", "--hub", "hub", cwd=folder)
     imports = "import tacit.live.fleet.follower, tacit.live.fleet.hub, tacit.live.runtime.keeper"
-    draw = "from tacit.core.noise.safe import SafeNoise; print(len(SafeNoise(threads=1).draw(100.0, 16)))"
+    draw = "from tacit.core.noise.safe import SafeNoise; print(len(SafeNoise().draw(100.0, 16)))"
     assert called(python, "-c", f"{imports}; {draw}", cwd=folder) == "16\n"
     said = called(*tacit, "figure", "radius", code=2, cwd=folder)
     assert said.count("\n") == 1

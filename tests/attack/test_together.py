@@ -22,7 +22,7 @@ from tacit.base.errors import StateError
 from tacit.core.noise.ahead import DrawnAhead, refill_together
 from tacit.core.noise.safe import SafeNoise
 
-source = SafeNoise(threads=1)
+source = SafeNoise()
 pools = [DrawnAhead(source, lambda u: 2.0**40, depth=4) for _ in range(8)]
 refill_together(pools)
 if os.fork():

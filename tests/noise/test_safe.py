@@ -17,9 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tacit.base.errors import ParameterError, TacitError
+from tacit.base.errors import ParameterError
 from tacit.core.noise import SafeNoise, WholeNoise
-from tacit.core.noise import safe as module
 from tacit.core.noise.safe import message_loss
 
 FALSE_ALARM = 1e-6
@@ -68,13 +67,10 @@ def test_neighbouring_draws_are_independent(wide):
         assert stats.binomtest(agree, len(half) - 1, 0.5).pvalue > FALSE_ALARM
 
 
-def test_long_vectors_are_drawn_on_threads_and_never_twice():
-    size = 2 * module._CHUNK + 3
-    draws = SafeNoise(threads=2).draw(2.0**52, size)
-    assert draws.shape == (size,)
-    assert draws.dtype == np.int64
-    # two equal draws among n have a probability below n²/(8·2^52) = 8e-9
-    assert len(np.unique(draws)) == size
+def test_draws_of_a_long_vector_differ():
+    size = 20_000
+    # two equal draws among n have a probability below n²/(8·2^52) = 1.2e-8
+    assert len(np.unique(SafeNoise().draw(2.0**52, size))) == size
 
 
 def test_one_draw_is_a_whole_number_of_pythons():
@@ -128,51 +124,11 @@ def test_scales_that_would_not_protect_are_refused(scale):
             ask()
 
 
-def test_why_scales_are_checked_here():
-    """OpenDP itself returns its input as it is for a tiny scale."""
-    assert module._maker()(1e-300)([5]) == [5]
-
-
 def test_other_bad_requests_are_refused():
     with pytest.raises(ParameterError, match="size"):
         SafeNoise().draw(1.0, -1)
-    with pytest.raises(ParameterError, match="threads"):
-        SafeNoise(threads=0)
     with pytest.raises(ParameterError, match="adjacency"):
         message_loss(1.0, 2**1001)
-
-
-@pytest.fixture
-def fresh_caches():
-    yield
-    module._maker.cache_clear()
-    module.measurement.cache_clear()
-
-
-@pytest.mark.usefixtures("fresh_caches")
-def test_an_opendp_with_a_biased_sampler_is_refused(monkeypatch):
-    module._maker.cache_clear()
-    module.measurement.cache_clear()
-    monkeypatch.setattr(module, "version", lambda _: "0.14.1")
-    with pytest.raises(TacitError, match=r"version 0\.14\.1 is older"):
-        SafeNoise()
-
-
-@pytest.mark.parametrize("lie", [0.5, 2.0])
-@pytest.mark.usefixtures("fresh_caches")
-def test_an_opendp_whose_map_is_wrong_is_refused(monkeypatch, lie):
-    class Lying:
-        def __init__(self, scale):
-            self.scale = scale
-
-        def map(self, d):
-            return lie * d / self.scale
-
-    module.measurement.cache_clear()
-    monkeypatch.setattr(module, "_maker", lambda: Lying)
-    with pytest.raises(TacitError, match="privacy map"):
-        SafeNoise()
-    monkeypatch.undo()
 
 
 @untimed
@@ -180,4 +136,4 @@ def test_an_opendp_whose_map_is_wrong_is_refused(monkeypatch, lie):
 def test_a_loss_is_never_below_the_exact_one(scale, sensitivity):
     exact = Fraction(sensitivity) / Fraction(scale)
     loss = Fraction(message_loss(scale, sensitivity))
-    assert exact <= loss <= exact * (1 + Fraction(1, 2**50))
+    assert exact <= loss <= exact * (1 + Fraction(1, 2**52))

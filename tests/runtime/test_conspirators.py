@@ -197,7 +197,7 @@ class HalfTheScale:
     """A source of noise that is half as large as it is asked for."""
 
     def __init__(self):
-        self._source = SafeNoise(threads=1)
+        self._source = SafeNoise()
 
     def draw(self, scale, *size):
         return self._source.draw(scale / 2, *size)

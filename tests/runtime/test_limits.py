@@ -58,7 +58,7 @@ def resident():
     lines = open("/proc/self/status").read().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssFile"))
 
-noise = SafeNoise(threads=1)
+noise = SafeNoise()
 noise.draw(100.0, 16)
 before = resident()
 assert release_libraries() > 5e6

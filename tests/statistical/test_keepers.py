@@ -25,7 +25,7 @@ class RealNoise:
     """Draws of the safe source for a harness; what the machines themselves are given in the runtime."""
 
     def __init__(self, session):
-        self._agent, self._source = session.lattice_agent(0), SafeNoise(threads=1)
+        self._agent, self._source = session.lattice_agent(0), SafeNoise()
 
     def draw(self, _keeper, u):
         return self._source.draw(self._agent.draw_scale(u))

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from tacit.core.noise.accounting import Account, account, horizon
     from tacit.core.noise.ahead import DrawnAhead
     from tacit.core.noise.approximate import delta_for_epsilon, epsilon_delta
-    from tacit.core.noise.gaussian import SafeGaussian
-    from tacit.core.noise.safe import SafeNoise, WholeNoise
+    from tacit.core.noise.safe import SafeGaussian, SafeNoise, WholeNoise
     from tacit.core.noise.simulated import SimulatedNoise
 
 __all__ = [
@@ -37,8 +36,7 @@ if not TYPE_CHECKING:
             "accounting": ("Account", "account", "horizon"),
             "ahead": ("DrawnAhead",),
             "approximate": ("delta_for_epsilon", "epsilon_delta"),
-            "gaussian": ("SafeGaussian",),
-            "safe": ("SafeNoise", "WholeNoise"),
+            "safe": ("SafeGaussian", "SafeNoise", "WholeNoise"),
             "simulated": ("SimulatedNoise",),
         },
     )

@@ -7,7 +7,7 @@ D_u be this distance in state steps and m_u in message steps. With k components,
     D_0 = ⌈δ/s⌉ + k − 1,   D_{u+1} = ⌊(a·D_u + k(b−1))/b⌋,   m_u = ⌊(D_u + k(r_u−1))/r_u⌋
 
 (docs/proofs/lattice.md: in steps of s these are Δ_{u+1} ≤ (1−σ)Δ_u + k·s and m_u·g_u ≤ Δ_u + k·g_u).
-The loss of message u is OpenDP's privacy map at m_u; losses are added exactly, then rounded up.
+The loss of message u is m_u/scale, rounded up; losses are added exactly, then rounded up.
 
 (ε, δ) statements, in addition to this pure bound, are in `tacit.core.noise.approximate`.
 """
@@ -76,10 +76,7 @@ def sensitivities(agent: LatticeAgent, adjacency: float = 1.0, components: int =
 
 
 def losses(agent: LatticeAgent, adjacency: float = 1.0, components: int = 1) -> Iterator[tuple[int, float]]:
-    """Yield each message's sensitivity and its loss.
-
-    The loss is OpenDP's own privacy map.
-    """
+    """Yield each message's sensitivity and its loss."""
     for u, apart in enumerate(sensitivities(agent, adjacency, components)):
         yield apart, message_loss(agent.draw_scale(u), apart)
 

@@ -131,18 +131,23 @@ def geometric(count: int, words: Words) -> Whole:
     return v
 
 
+def _proposals(missing: int) -> int:
+    """Return how many numbers to propose so that, mostly, enough are accepted at once."""
+    return missing + missing // 2 + 8
+
+
 def laplaces(scale: float, size: int, words: Words | None = None) -> IntArray:
     """Return `size` draws like those of `laplace`, for scales from 1 to 2^52."""
     words = words or Words()
     n, d = scale.as_integer_ratio()  # n < 2^53, and d is a power of two
     parts, missing = [np.empty(0, np.int64)], size
     while missing > 0:
-        drawn = words.below(2 * n, missing + missing // 2 + 8)
+        drawn = words.below(2 * n, _proposals(missing))
         drawn = drawn[survivors(drawn >> 1, n, words)]
         u, negative, v = drawn >> 1, (drawn & 1).astype(np.bool_), geometric(len(drawn), words)
         if v.max(initial=0) < _MULTIPLES:
             steps = ((u + n * v) // d).astype(np.int64)
-        else:  # once in exp(1024) draws: Python's whole numbers have no limit, and 64 bits that are too few raise
+        else:  # once in exp(1024) draws. Python's whole numbers have no limit; a result beyond 64 bits raises
             steps = ((u.astype(object) + n * v.astype(object)) // d).astype(np.int64)
         kept = (steps > 0) | ~negative  # 0 has no sign: otherwise it would be drawn twice as often
         parts.append(np.where(negative, -steps, steps)[kept][:missing])
@@ -156,7 +161,7 @@ def gaussians(deviation: float, size: int, words: Words | None = None, bits: Bit
     proposed = float(int(deviation) + 1)
     parts, missing = [np.empty(0, np.int64)], size
     while missing > 0:
-        drawn = [k for k in laplaces(proposed, missing + missing // 2 + 8, words).tolist() if accepted(k)]
+        drawn = [k for k in laplaces(proposed, _proposals(missing), words).tolist() if accepted(k)]
         parts.append(np.array(drawn[:missing], np.int64))
         missing -= len(parts[-1])
     return np.concatenate(parts)

@@ -1,36 +1,25 @@
 """Noise that protects: exact, cryptographic, and not seedable.
 
-Draws are whole numbers of the discrete Laplace distribution, P(k) ∝ exp(−|k|/scale), from OpenDP's exact
-sampler. Its bits come from OpenSSL's generator, which the operating system seeds and which reseeds
-after a fork. docs/decisions/noise.md says why OpenDP, and what is checked before it is used.
+Draws are whole numbers from the samplers of `tacit.core.noise.exact`, whose bits come from the operating
+system. docs/decisions/noise.md says why they are our own.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from fractions import Fraction
-from functools import cache, lru_cache
-from importlib.metadata import version
-from typing import Any, NoReturn, Protocol, final, overload, runtime_checkable
-
-import numpy as np
+from typing import Protocol, final, overload, runtime_checkable
 
 from tacit.base.arrays import IntArray
-from tacit.base.errors import ParameterError, TacitError
-from tacit.base.rounding import fraction_up
+from tacit.base.errors import ParameterError
+from tacit.base.rounding import ratio_up
+from tacit.core.noise import exact
 
 LEAST_SCALE, LARGEST_SCALE = 1.0, 2.0**52
-"""Limits of a scale. Below, OpenDP would silently return its input unchanged, without noise. Above, draws
-might not fit 64 bits."""
-_LARGE_DISTANCE = 2**62
-_CHUNK = 8192  # large enough to make the overhead of a call negligible
+"""Limits of a scale. Below there is hardly any noise. Above, draws might not fit 64 bits."""
 
 
 @runtime_checkable
 class WholeNoise(Protocol):
-    """Discrete Laplace noise on whole numbers.
+    """Discrete noise on whole numbers.
 
     Whether it is private depends on the implementation.
     """
@@ -50,11 +39,6 @@ class SafeNoise:
 
     It cannot be seeded.
 
-    Parameters
-    ----------
-    threads : int, optional
-        How many cores a long vector may use; all by default.
-
     Examples
     --------
     >>> from tacit.core.noise import SafeNoise
@@ -62,13 +46,7 @@ class SafeNoise:
     dtype('int64')
     """
 
-    __slots__ = ("_threads",)
-
-    def __init__(self, *, threads: int | None = None) -> None:
-        if threads is not None and threads < 1:
-            raise ParameterError(f"threads must be at least 1, got {threads}.")
-        self._threads = threads or os.cpu_count() or 1
-        measurement(2.0**40)  # refuse an untrustworthy OpenDP early
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return "SafeNoise()"
@@ -78,33 +56,49 @@ class SafeNoise:
     @overload
     def draw(self, scale: float, size: int) -> IntArray: ...
     def draw(self, scale: float, size: int | None = None) -> int | IntArray:
-        """Return one draw, or `size` independent draws, of exactly this scale.
+        """Return one draw, or `size` independent draws, with P(k) ∝ exp(−|k|/scale).
 
         The scale must be from 1 to 2^52. A draw then fits 64 bits: |draw| ≥ 2^63 has a probability below
         exp(−2^11).
         """
-        sample = measurement(scale)
-        return int(sample([0])[0]) if size is None else drawn(sample, size, self._threads)
+        scale = _allowed("scale", scale)
+        return exact.laplace(scale) if size is None else exact.laplaces(scale, _counted(size))
 
 
-def drawn(sample: Any, size: int, threads: int) -> IntArray:
-    """Return `size` draws of an OpenDP measurement.
+@final
+class SafeGaussian:
+    """Exact discrete Gaussian noise from a cryptographic source.
 
-    Many draws are made by several threads.
+    It is for series of means, and cannot be seeded.
+
+    Examples
+    --------
+    >>> from tacit.core.noise import SafeGaussian
+    >>> SafeGaussian().draw(2.0**33, size=3).dtype
+    dtype('int64')
     """
-    if size < 0:
-        raise ParameterError(f"size must be at least 0, got {size}.")
-    threads = min(threads, size // _CHUNK)
-    if threads <= 1:
-        return np.array(sample(np.zeros(size, dtype=np.int64)), dtype=np.int64)
-    # OpenDP releases the interpreter lock, so threads draw in parallel.
-    parts = [np.zeros(len(part), dtype=np.int64) for part in np.array_split(np.empty(size), threads)]
-    with ThreadPoolExecutor(threads) as pool:
-        return np.concatenate([np.array(part, dtype=np.int64) for part in pool.map(sample, parts)])
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "SafeGaussian()"
+
+    @overload
+    def draw(self, deviation: float) -> int: ...
+    @overload
+    def draw(self, deviation: float, size: int) -> IntArray: ...
+    def draw(self, deviation: float, size: int | None = None) -> int | IntArray:
+        """Return one draw, or `size` independent ones, with P(k) ∝ exp(−k²/(2·deviation²)).
+
+        The deviation must be from 1 to 2^52. A draw then fits 64 bits: |draw| ≥ 2^63 has a probability below
+        exp(−2^20).
+        """
+        deviation = _allowed("deviation", deviation)
+        return exact.gaussian(deviation) if size is None else exact.gaussians(deviation, _counted(size))
 
 
 def message_loss(scale: float, sensitivity: int) -> float:
-    """Return OpenDP's own bound on the loss of one message, rounded up.
+    """Return the loss of one message: sensitivity/scale, rounded up.
 
     Parameters
     ----------
@@ -113,75 +107,24 @@ def message_loss(scale: float, sensitivity: int) -> float:
     sensitivity : int
         How many message steps, summed over components, two adjacent states can be apart.
     """
+    n, d = _allowed("scale", scale).as_integer_ratio()
     if sensitivity.bit_length() > 1000:
         raise ParameterError(
             "the adjacency must be at most 2^900 times the noise: such noise protects nothing."
         )
-    # OpenDP takes 64-bit distances. The loss of a sum of distances is at most the sum of their losses.
-    measured, (parts, rest) = _made(scale), divmod(sensitivity, _LARGE_DISTANCE)
-    loss = _mapped(measured, scale, rest)
-    return fraction_up(loss + parts * _mapped(measured, scale, _LARGE_DISTANCE) if parts else loss)
+    return ratio_up(sensitivity * d, n)
 
 
-@lru_cache(maxsize=256)
-def measurement(scale: float) -> Any:
-    """Return OpenDP's measurement, after checking its privacy map.
-
-    It is for vectors of 64-bit whole numbers.
-    """
-    measured = _made(scale)
-    # A large odd distance, too: it would lose its last digit in single precision.
-    for d in (0, 1, 2**40 + 1):
-        _mapped(measured, scale, d)
-    return measured
-
-
-def _made(scale: float) -> Any:
+def _allowed(name: str, scale: float) -> float:
     if not LEAST_SCALE <= scale <= LARGEST_SCALE:  # also refuses NaN
         raise ParameterError(
-            f"the scale of whole-number noise must be from 1 to 2^52, got {scale}: with less there is hardly "
-            "any noise. Take a finer state step."
+            f"the {name} of whole-number noise must be from 1 to 2^52, got {scale}: with less there is "
+            "hardly any noise. Take a finer state step."
         )
-    return _maker()(float(scale))
+    return float(scale)
 
 
-def _mapped(measured: Any, scale: float, d: int) -> Fraction:
-    """Return OpenDP's privacy map at d, after checking it.
-
-    It must be d/scale, rounded up. Another map would mean that this is not the noise that is accounted for.
-    """
-    # Compared as fractions: a comparison of floats could hide a map that rounds down. The allowance above is
-    # for OpenDP's own rounding up, a few units in the last place.
-    exact, claimed = Fraction(d) / Fraction(scale), Fraction(measured.map(int(d)))
-    if not exact <= claimed <= exact * (1 + Fraction(1, 2**50)):
-        refuse("its privacy map is not the one of the discrete Laplace distribution")
-    return claimed
-
-
-@cache
-def _maker() -> Callable[[float], Any]:
-    """Import OpenDP only when noise is needed."""
-    require_unbiased()
-    # Import from the submodules: OpenDP's prelude takes twice as long to load.
-    from opendp.domains import atom_domain, vector_domain
-    from opendp.measurements import make_laplace
-    from opendp.metrics import l1_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    # Whole numbers select OpenDP's discrete sampler. Its draws need no rounding to a float, so there are no
-    # low bits that could leak.
-    space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
-    return lambda scale: make_laplace(*space, scale=scale)
-
-
-def require_unbiased() -> None:
-    """Refuse a version of OpenDP with a known bias."""
-    found = version("opendp")
-    if tuple(int(part) for part in found.split(".")[:2]) < (0, 16):
-        refuse(f"version {found} is older than 0.16 and may draw biased whole numbers")
-
-
-def refuse(why: str) -> NoReturn:
-    """Raise the reason why OpenDP is not used."""
-    raise TacitError(f"OpenDP cannot be trusted with private values here: {why}. Install opendp>=0.16.")
+def _counted(size: int) -> int:
+    if size < 0:
+        raise ParameterError(f"size must be at least 0, got {size}.")
+    return size

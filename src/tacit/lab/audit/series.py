@@ -23,7 +23,7 @@ from scipy.stats import beta, binom, chi2, norm, poisson
 from tacit.base.arrays import BoolArray, FloatArray, IntArray
 from tacit.base.errors import ParameterError
 from tacit.core.mechanism.series import SeriesAgent
-from tacit.core.noise.gaussian import SafeGaussian
+from tacit.core.noise.safe import SafeGaussian
 from tacit.core.theory.advice import ALL_KEEPERS
 from tacit.core.theory.series import SeriesDesign, epsilon_of
 from tacit.lab.audit.masked_frames import opening_finding

@@ -18,8 +18,7 @@ from tacit.base.arrays import FloatArray, frozen
 from tacit.base.errors import ParameterError
 from tacit.base.report import Row, Shown, Summary, near, up
 from tacit.core.mechanism.series import published
-from tacit.core.noise.gaussian import SafeGaussian
-from tacit.core.noise.safe import SafeNoise
+from tacit.core.noise.safe import SafeGaussian, SafeNoise
 from tacit.core.noise.simulated import as_seed
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tacit.core.noise.ahead import DrawnAhead
-from tacit.core.noise.gaussian import SafeGaussian
-from tacit.core.noise.safe import SafeNoise, WholeNoise
+from tacit.core.noise.safe import SafeGaussian, SafeNoise, WholeNoise
 
 if TYPE_CHECKING:
     from tacit.core.protocol.session import Session
@@ -30,13 +29,13 @@ def _source() -> SafeNoise:
 
     Because it is the same one, their draws can be made in one call.
     """
-    return SafeNoise(threads=1)
+    return SafeNoise()
 
 
 @cache
 def _gaussian() -> SafeGaussian:
     """Return the source of all keepers of series in this process."""
-    return SafeGaussian(threads=1)
+    return SafeGaussian()
 
 
 def noise_of_series(session: Session, source: WholeNoise | None = None) -> DrawnAhead:
