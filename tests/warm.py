@@ -90,7 +90,6 @@ def serve(end):
         importlib.import_module(f"tacit.cli.{verb}")
     for name in tacit.live.__all__:  # loads its module
         getattr(tacit.live, name)
-    importlib.import_module("opendp.prelude")
     gc.freeze()
     while True:
         text, files, _, _ = socket.recv_fds(end, 1 << 20, 3)

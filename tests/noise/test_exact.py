@@ -3,8 +3,8 @@
 A tape makes the choices, and all tapes above a weight are tried. The probability of a result then lies
 between the weight of the tapes that lead to it and that weight with all tapes that were cut off. Each
 function is tried with ideal ones in place of those that it calls, so that few choices decide: uniform numbers
-from bits, coins from uniform numbers, noise from coins. Only the comparisons with OpenDP are random; they have a
-false-alarm rate of 1e-6 each.
+from bits, coins from uniform numbers, noise from coins. Only the comparisons with OpenDP are random; they
+have a false-alarm rate of 1e-6 each.
 """
 
 import inspect
@@ -256,9 +256,9 @@ FAULTS = {
     ),
     "a vector's zero of both signs": ("kept = (steps > 0) | ~negative", "kept = (steps >= 0) | ~negative"),
     "a vector's sign": ("np.where(negative, -steps, steps)", "np.where(negative, steps, steps)"),
-    "the sign's bit in the number": ("survivors(drawn >> 1, n, words)", "survivors(drawn % n, n, words)"),
+    "the sign's bit in the number": ("survivors(drawn >> _ONE, n, words)", "survivors(drawn % n, n, words)"),
     "multiples of another number": ("steps = ((u + n * v) // d)", "steps = ((u + d * v) // d)"),
-    "multiples that stop": ("        v[going] += np.uint64(1)\n", "        v[going] = np.uint64(1)\n"),
+    "multiples that stop": ("        v[going] += _ONE\n", "        v[going] = _ONE\n"),
 }
 """Each with the words of the source that it replaces."""
 

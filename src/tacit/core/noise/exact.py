@@ -20,6 +20,7 @@ Whole = npt.NDArray[np.uint64]
 Bits = Callable[[int], int]
 """Returns a whole number below 2^k, all of them equally likely, for k ≥ 1."""
 
+_ONE = np.uint64(1)
 _MULTIPLES = 1024
 """With fewer multiples, u + n·v < 2^53 + 2^53·2^10 fits 64 bits."""
 
@@ -127,7 +128,7 @@ def geometric(count: int, words: Words) -> Whole:
     v, going = np.zeros(count, np.uint64), np.arange(count)
     while len(going):
         going = going[survivors(np.ones(len(going), np.uint64), 1, words)]
-        v[going] += np.uint64(1)
+        v[going] += _ONE
     return v
 
 
@@ -143,8 +144,8 @@ def laplaces(scale: float, size: int, words: Words | None = None) -> IntArray:
     parts, missing = [np.empty(0, np.int64)], size
     while missing > 0:
         drawn = words.below(2 * n, _proposals(missing))
-        drawn = drawn[survivors(drawn >> 1, n, words)]
-        u, negative, v = drawn >> 1, (drawn & 1).astype(np.bool_), geometric(len(drawn), words)
+        drawn = drawn[survivors(drawn >> _ONE, n, words)]
+        u, negative, v = drawn >> _ONE, (drawn & _ONE).astype(np.bool_), geometric(len(drawn), words)
         if v.max(initial=0) < _MULTIPLES:
             steps = ((u + n * v) // d).astype(np.int64)
         else:  # once in exp(1024) draws. Python's whole numbers have no limit; a result beyond 64 bits raises

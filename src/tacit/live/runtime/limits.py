@@ -36,10 +36,10 @@ def leave_no_core() -> None:
 def release_libraries() -> int:
     """Release unchanged pages of libraries from memory; return how many bytes.
 
-    Loading a library reads all its tables of relocations and symbols once; OpenDP's alone are 6 MB. A page
-    that is needed again is mapped again from the system's file cache, as the system does when memory is
-    short. Only read-only mappings without a page that differs from the file are released, so nothing can be
-    lost. Linux only; on other systems nothing is done.
+    Loading a library reads all its tables of relocations and symbols once. A page that is needed again is
+    mapped again from the system's file cache, as the system does when memory is short. Only read-only
+    mappings without a page that differs from the file are released, so nothing can be lost. Linux only; on
+    other systems nothing is done.
     """
     if sys.platform != "linux":
         return 0
