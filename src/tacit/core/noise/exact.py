@@ -74,7 +74,10 @@ def gaussian(deviation: float, bits: Bits = system_bits) -> int:
 
 
 def _acceptance(deviation: float, bits: Bits) -> Callable[[int], bool]:
-    """Return what accepts k with probability exp(−(|k| − s²/t)²/(2s²)), t = ⌊s⌋ + 1."""
+    """Return what accepts k with probability exp(−(|k| − s²/t)²/(2s²)).
+
+    s is the deviation, t = ⌊s⌋ + 1 the scale of the proposals.
+    """
     n, d = deviation.as_integer_ratio()
     t = int(deviation) + 1
     a, b, q = t * d * d, n * n, 2 * (t * d * n) ** 2

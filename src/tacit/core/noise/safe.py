@@ -56,10 +56,10 @@ class SafeNoise:
     @overload
     def draw(self, scale: float, size: int) -> IntArray: ...
     def draw(self, scale: float, size: int | None = None) -> int | IntArray:
-        """Return one draw, or `size` independent draws, with P(k) ∝ exp(−|k|/scale).
+        """Return one draw, or `size` independent ones, of this scale.
 
-        The scale must be from 1 to 2^52. A draw then fits 64 bits: |draw| ≥ 2^63 has a probability below
-        exp(−2^11).
+        P(k) ∝ exp(−|k|/scale). The scale must be from 1 to 2^52. A draw then fits 64 bits: |draw| ≥ 2^63 has a
+        probability below exp(−2^11).
         """
         scale = _allowed("scale", scale)
         return exact.laplace(scale) if size is None else exact.laplaces(scale, _counted(size))
@@ -88,10 +88,10 @@ class SafeGaussian:
     @overload
     def draw(self, deviation: float, size: int) -> IntArray: ...
     def draw(self, deviation: float, size: int | None = None) -> int | IntArray:
-        """Return one draw, or `size` independent ones, with P(k) ∝ exp(−k²/(2·deviation²)).
+        """Return one draw, or `size` independent ones, of this deviation.
 
-        The deviation must be from 1 to 2^52. A draw then fits 64 bits: |draw| ≥ 2^63 has a probability below
-        exp(−2^20).
+        P(k) ∝ exp(−k²/(2·deviation²)). The deviation must be from 1 to 2^52. A draw then fits 64 bits:
+        |draw| ≥ 2^63 has a probability below exp(−2^20).
         """
         deviation = _allowed("deviation", deviation)
         return exact.gaussian(deviation) if size is None else exact.gaussians(deviation, _counted(size))
