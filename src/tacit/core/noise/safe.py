@@ -58,8 +58,8 @@ class SafeNoise:
     def draw(self, scale: float, size: int | None = None) -> int | IntArray:
         """Return one draw, or `size` independent ones, of this scale.
 
-        P(k) ∝ exp(−|k|/scale). The scale must be from 1 to 2^52. A draw then fits 64 bits: |draw| ≥ 2^63 has a
-        probability below exp(−2^11).
+        P(k) ∝ exp(−|k|/scale). The scale must be from 1 to 2^52. A draw then fits 64 bits: |draw| ≥ 2^63
+        has a probability below exp(−2^11).
         """
         scale = _allowed("scale", scale)
         return exact.laplace(scale) if size is None else exact.laplaces(scale, _counted(size))
