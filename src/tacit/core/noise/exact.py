@@ -136,7 +136,7 @@ def geometric(count: int, words: Words) -> Whole:
 
 
 def _proposals(missing: int) -> int:
-    """Return how many numbers to propose so that, mostly, enough are accepted at once."""
+    """Return how many numbers to propose: mostly, enough are accepted."""
     return missing + missing // 2 + 8
 
 
