@@ -17,6 +17,8 @@ from tacit.cli.output import progress
 
 if TYPE_CHECKING:
     from tacit.core.mechanism import Mechanism
+    from tacit.core.question import Question
+    from tacit.core.theory.plan import Plan
     from tacit.lab.audit.examination import Progress
     from tacit.lab.audit.report import AuditReport
     from tacit.lab.audit.subjects import Subject
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
 ALARM = 1
 """Exit code if a test found something."""
 
-# The names of tacit.lab.audit.BROKEN and conspiracy.KEEPER_BUGS, repeated because --help must not load them;
-# a test compares.
+# The names of tacit.lab.audit.BROKEN, conspiracy.KEEPER_BUGS and asked.QUESTION_BUGS, repeated because --help
+# must not load them; a test compares.
 BUGS = (
     "redraw", "fades-by-round", "low-scale", "gaussian", "floating-point", "reused-noise", "raw-state",
     "larger-mixing", "smaller-mixing", "guessable-seed", "coarse-lattice", "marked-bit", "single-precision",
@@ -36,6 +38,9 @@ KEEPER_BUGS = (
     "two-sets", "no-noise", "half-scale", "same-draw", "mask-without-update", "short-seed", "biased-mask",
 )  # fmt: skip
 
+QUESTION_BUGS = ("small-diameter", "encode-others", "moving-edges", "counted-twice")
+
+_ASKED = {"agents": 3, "mixing": 0.5, "noise": 0.5, "question": "histogram:0,1,2,5,10"}
 _PAPER = {"agents": 3, "mixing": 0.8, "noise": 10.0, "decay": 0.6}
 _KEEPERS = 2  # that a demonstration of a keeper's bug has
 _HOUR = 3600  # seconds
@@ -45,6 +50,7 @@ Examples:
   tacit audit --agents 500 --mixing 0.8 --noise 10 --decay 0.6
   tacit audit --agents 1000 --mixing 0.8 --noise 10 --decay 0.6 --keepers 2
   tacit audit --broken redraw --out audit.svg
+  tacit audit --agents 1000 --mixing 0.5 --noise 2 --ask histogram:0,1,2,5,10
   tacit audit transcript.jsonl
   tacit audit --transcripts recorded/ --json
   tacit audit --series 48 --hides step:2 --agents 1000 --range 0:10 --keepers 1
@@ -67,10 +73,11 @@ Examples:
 )
 @click.option(
     "--broken",
-    type=click.Choice(BUGS + KEEPER_BUGS + series.BUGS),
+    type=click.Choice(BUGS + KEEPER_BUGS + QUESTION_BUGS + series.BUGS),
     metavar="BUG",
     help=f"Audit a mechanism with a known bug, to see it caught: {', '.join(BUGS)}. "
-    f"With keepers: {', '.join(KEEPER_BUGS)}. Of a series: {', '.join(series.BUGS)}.",
+    f"With keepers: {', '.join(KEEPER_BUGS)}. Of a question: {', '.join(QUESTION_BUGS)}. "
+    f"Of a series: {', '.join(series.BUGS)}.",
 )
 @click.option(
     "--simulated", is_flag=True, help="Use noise that follows from --seed, to repeat an audit exactly."
@@ -128,7 +135,8 @@ def command(
     Parameters are audited as they are deployed, on the lattice with exact noise. Sessions are run many
     times with each of two values of one agent. Every test tries to tell the two values apart, or finds
     noise that is not as declared. If keepers add the noise, everyone attacks except one agent and one
-    keeper. Of transcripts only the public content is used. With --series two streams of readings that
+    keeper. With --ask, the two records that are furthest apart are told apart by the messages of all
+    agents. Of transcripts only the public content is used. With --series two streams of readings that
     the series should hide are told apart, knowing all but one keeper. Exit codes: 0 no alarm, 1 alarm, 2 the
     input cannot be used.
     """
@@ -171,13 +179,16 @@ def _from_files(
 
 
 def _running_options() -> tuple[str, ...]:
-    size = ("agents", "graph", "keepers", "weights")
+    size = ("agents", "graph", "keepers", "weights", "question")
     law = ("mixing", "noise", "decay", "law", "parameters")
     return (*size, *law, "broken", "simulated", "rounds", "agent", "distance")
 
 
 def _from_running(asked: dict[str, Any], tell: Progress | None) -> AuditReport:
-    mechanism = _mechanism(asked)
+    plan = _plan(asked)
+    mechanism = plan.mechanism()
+    if plan.question is not None or plan.low is not None:
+        return _asked_for(plan.asked, mechanism, asked, tell)
     how = {name: asked[name] for name in ("distance", "adjacency", "rounds", "failure_probability", "seed")}
     how |= {"transcripts": asked["sessions"], "progress": tell}
     if mechanism.keepers:
@@ -191,6 +202,19 @@ def _from_running(asked: dict[str, Any], tell: Progress | None) -> AuditReport:
     subject, agent, notes = _subject(mechanism, asked)
     report = examine(subject, agent=agent, seeds=_likely_seeds(), **how)
     return replace(report, notes=(*notes, *report.notes))
+
+
+def _asked_for(
+    question: Question, mechanism: Mechanism, asked: dict[str, Any], tell: Progress | None
+) -> AuditReport:
+    """Audit a question: the two starts are those of two records."""
+    from tacit.lab.audit.asked import examine_question
+
+    if clash := options.given("agent", "distance", "adjacency"):
+        raise click.UsageError(f"The records of a question say this: leave {', '.join(clash)} out.")
+    how = {name: asked[name] for name in ("rounds", "failure_probability", "seed")}
+    how |= {"transcripts": asked["sessions"], "progress": tell}
+    return examine_question(mechanism, question, bug=asked["broken"], seedable=asked["simulated"], **how)
 
 
 def _subject(
@@ -209,19 +233,24 @@ def _subject(
     return subject, members.index(whose) if whose in members else whose, group_note(members, mechanism)
 
 
-def _mechanism(asked: dict[str, Any]) -> Mechanism:
-    given = {name: asked[name] for name in ("agents", "graph", "mixing", "noise", "decay", "weights")}
+def _plan(asked: dict[str, Any]) -> Plan:
+    names = ("agents", "graph", "mixing", "noise", "decay", "weights", "question")
+    given = {name: asked[name] for name in names}
     keepers, bug = asked["keepers"], asked["broken"]
     nothing = not any(value is not None for value in given.values()) and not asked["law"]
     if bug is not None and nothing:
-        given |= _PAPER  # a demonstration needs no parameters
+        given |= _ASKED if bug in QUESTION_BUGS else _PAPER  # a demonstration needs no parameters
         keepers = keepers or (_KEEPERS if bug in KEEPER_BUGS else 0)
-    if bug is not None and (bug in KEEPER_BUGS) != (keepers > 0):
+    if bug is not None and (bug in QUESTION_BUGS) != (given["question"] is not None):
+        fitting: tuple[str, ...] = BUGS if given["question"] is None else QUESTION_BUGS
+        who = "Without" if given["question"] is None else "With"
+        raise click.UsageError(f"{who} --ask, --broken must be one of {', '.join(fitting)}, got {bug}.")
+    if bug is not None and bug not in QUESTION_BUGS and (bug in KEEPER_BUGS) != (keepers > 0):
         known = KEEPER_BUGS if keepers else BUGS
         who = "With" if keepers else "Without"
         raise click.UsageError(f"{who} keepers --broken must be one of {', '.join(known)}, got {bug}.")
     given |= {name: asked[name] for name in ("law", "parameters")} | {"keepers": keepers}
-    return options.read_question(given).mechanism()
+    return options.read_question(given)
 
 
 def _likely_seeds() -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ from tacit.core.history import History
 from tacit.core.mechanism import Mechanism
 from tacit.core.mechanism.base import require_mechanism
 from tacit.core.noise.simulated import as_seed
+from tacit.core.question import Question
+from tacit.core.theory.plan import Plan
 from tacit.core.theory.privacy import require_adjacency
 from tacit.lab.audit.attacks import ATTACKS, Decision, coarser, decide
 from tacit.lab.audit.audit_plan import (
@@ -88,6 +90,8 @@ def examine(
     values: ValuesLike | None = None,
     distance: float | None = None,
     adjacency: float = 1.0,
+    question: Question | str | None = None,
+    records: Sequence[Any] | None = None,
     rounds: int | None = None,
     transcripts: int = 20_000,
     failure_probability: float = 1e-6,
@@ -114,6 +118,11 @@ def examine(
         for every distance, but small ones cannot be told from chance.
     adjacency : float
         The report also states the loss for this.
+    question : Question, optional
+        What is asked, if not a mean. The two starts are then the vectors of the two records that are furthest
+        apart, so give a mechanism and neither agent, values, distance nor adjacency.
+    records : sequence, optional
+        Records to try for the question; by default the edges, ends and middles of its domain.
     rounds : int, optional
         By default until almost all of the loss of an endless run has been promised.
     transcripts : int
@@ -153,6 +162,19 @@ def examine(
     if whole("transcripts", transcripts, 1) < 200:
         raise ParameterError(f"transcripts must be at least 200 for any test to work, got {transcripts}.")
     failure_probability = inside_unit("a failure probability", failure_probability)
+    if question is not None:
+        from tacit.lab.audit.asked import examine_question
+
+        given = (agent, values, distance, None if adjacency == 1 else adjacency, seeds, attacks or None)
+        if not isinstance(subject, Mechanism) or given != (None,) * len(given):
+            raise ParameterError(
+                "a question is audited with a mechanism, and its records are the two starts: leave agent, "
+                "values, distance, adjacency, seeds and attacks out."
+            )
+        return examine_question(
+            subject, Plan(question=question).asked, records=records, rounds=rounds, transcripts=transcripts,
+            failure_probability=failure_probability, seed=seed, progress=progress,
+        )  # fmt: skip
     if isinstance(subject, Mechanism) and subject.keepers:
         from tacit.lab.audit.conspiracy import examine_keepers
 
