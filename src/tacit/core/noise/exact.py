@@ -141,7 +141,7 @@ def _proposals(missing: int) -> int:
 
 
 def laplaces(scale: float, size: int, words: Words | None = None) -> IntArray:
-    """Return `size` draws like those of `laplace`, for scales from 1 to 2^52."""
+    """Return `size` draws like `laplace`, for scales from 1 to 2^52."""
     words = words or Words()
     n, d = scale.as_integer_ratio()  # n < 2^53, and d is a power of two
     parts, missing = [np.empty(0, np.int64)], size
@@ -160,7 +160,7 @@ def laplaces(scale: float, size: int, words: Words | None = None) -> IntArray:
 
 
 def gaussians(deviation: float, size: int, words: Words | None = None, bits: Bits = system_bits) -> IntArray:
-    """Return `size` draws like those of `gaussian`, for deviations from 1 to 2^52."""
+    """Return `size` draws like `gaussian`, for deviations from 1 to 2^52."""
     accepted = _acceptance(deviation, bits)
     proposed = float(int(deviation) + 1)
     parts, missing = [np.empty(0, np.int64)], size
