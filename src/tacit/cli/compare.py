@@ -115,9 +115,8 @@ def command(
 ) -> None:
     """Compare methods for private averaging on the same graph and values.
 
-    Each method gets its best parameters for the given epsilon. A method without differential privacy
-    is marked as such, and an attack shows what that means. This is a simulation: the noise follows
-    from the seed and protects nobody.
+    Each method gets its best parameters for the given epsilon. An attack shows what a method without
+    differential privacy gives away. The noise follows from the seed and protects nobody.
 
     With --series the mechanisms for a mean in every slot are compared, on made-up households.
     """

@@ -69,9 +69,9 @@ def command(
 ) -> None:
     """Let real agents agree on the average of made-up temperatures.
 
-    The demo makes keys and a session, and starts a coordinator and every agent as its own process,
-    connected by mutual TLS on this machine. Half-way it kills one agent and the coordinator (kill -9) and
-    restarts them. Then it compares the result with the promise and verifies the transcript.
+    It makes keys and a session, starts a coordinator and every agent as its own process over mutual TLS,
+    kills one agent and the coordinator half-way and restarts them, compares the result with the promise
+    and verifies the transcript.
     """
     if agents + asked["keepers"] > _MOST_PROCESSES:
         raise InputError(

@@ -55,13 +55,11 @@ def command(
 ) -> None:
     """Find parameters for a promise, and compare them with one-shot noise.
 
-    Give at least two of privacy (--epsilon), accuracy (--radius) and size (--agents or --graph); the
-    third is computed. Noise and decay are those of least variance. Mixing is chosen for you, unless
-    you give it. If no parameters meet the request, changes that make it possible are printed, and the
-    exit code is 3.
+    Give at least two of privacy (--epsilon or --loss), accuracy (--radius) and size (--agents or
+    --graph); the third is computed, with the parameters of least variance. If no parameters meet the
+    request, changes that make it possible are printed, and the exit code is 3.
 
-    With --series there is one mean in every slot. Say what to hide (--hides); the result is the error of
-    each mean and the loss of all of them together.
+    With --series and --hides: the error of a mean in every slot, and the loss of all of them together.
     """
     asked["failure_probability"] = None if math.isnan(failure_probability) else failure_probability
     question = options.read_question(asked)

@@ -57,8 +57,8 @@ def _play(agents: int | None, graph: str | None, asked: dict[str, Any]) -> Simul
 def trajectories(*, agents: int | None, graph: str | None, **asked: Any) -> Drawing:
     """The states of one simulated session, and the exact radius per round.
 
-    The noise is the best for epsilon and mixing. It is a simulation: the noise follows from the
-    seed and protects nobody. Without --agents and --graph there are 20 agents.
+    The noise is the best for epsilon and mixing, follows from the seed and protects nobody. Without
+    --agents and --graph there are 20 agents.
     """
     session = _play(agents, graph, asked)
 
@@ -118,11 +118,9 @@ def belief(
     """What an adversary believes about one agent's value, round by round.
 
     It is Bayes' rule in one simulated session, with the strongest and weakest belief that the promise
-    allows. Everyone who sees all messages believes the same: an eavesdropper, the server, and an
-    eavesdropper helped by compromised agents. Insiders are compromised agents who see only their own
-    connections. With keepers, messages are masked, and all of these learn from the feedback alone.
-    Conspirators are everybody except the agent and one honest keeper. The figure also shows the agent's
-    value, which is made up unless a file is given.
+    allows. Insiders are compromised agents who see only their own connections; conspirators are everybody
+    except the agent and one honest keeper. The figure shows the agent's value, which is made up unless a
+    file is given.
     """
     from tacit.cli.values import made_up_range
     from tacit.lab.audit.beliefs import belief as believed

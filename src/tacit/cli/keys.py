@@ -207,8 +207,7 @@ def install(*, certificate: Path, home: Path, new_authority: bool, as_json: bool
     """Install a certificate, or a list of revoked ones, from the authority.
 
     The first authority is trusted from then on: compare its fingerprint over another channel. A list
-    (revoked.crl) must be newer than the installed one. A running process with these keys applies it
-    within seconds.
+    (revoked.crl) must be newer than the installed one; a running process applies it within seconds.
     """
     from tacit.base.files import read_public
     from tacit.live.identity.identity import install as put
@@ -246,9 +245,8 @@ def _install_list(data: bytes, home: Path, as_json: bool) -> None:
 def revoke(*, agent: str, home: Path, out: Path, as_json: bool) -> None:
     """Revoke an agent's signing key and all its certificates.
 
-    The command writes a list of all revoked certificates. Give it to everyone: `tacit keys install
-    revoked.crl --keys ...` installs it. `tacit session new` also uses a list that is in the directory of
-    the roster. Connections of revoked members are closed and refused. Earlier signatures stay valid.
+    It writes a list of all revoked certificates. Give it to everyone, for `tacit keys install`. `tacit
+    session new` uses a list that is in the directory of the roster. Earlier signatures stay valid.
     """
     from tacit.base.errors import FileError
     from tacit.base.files import PUBLIC, read_public, write_whole

@@ -48,8 +48,7 @@ def command() -> None:
 def show(*, file: Path, private: bool, as_json: bool) -> None:
     """Show values with their caps, and sessions with their losses.
 
-    A value outside a session's range is clamped to it. Others cannot tell. The owner can see it with
-    --private, or in the file of `tacit join --state-file`. An agent may use the ledger meanwhile.
+    An agent may use the ledger meanwhile.
     """
     from tacit.base.errors import LedgerInUse
     from tacit.live.ledger.ledger import Ledger
@@ -123,8 +122,7 @@ def settle(*, file: Path, session: str, cancellation: Path | None, as_json: bool
     """Leave a session permanently; only messages already sent count.
 
     SESSION is its file, its id or the beginning of the id. The loss reserved for messages that were not
-    sent is free again at once, and the session's private key is erased. Nobody else has to agree. For the
-    ledger of an agent or a keeper.
+    sent is free again at once, and the session's private key is erased.
     """
     from tacit.live.ledger.ledger import Ledger
 
@@ -141,9 +139,8 @@ def settle(*, file: Path, session: str, cancellation: Path | None, as_json: bool
 def forget(*, file: Path, session: str | None, every: bool, as_json: bool) -> None:
     """Remove states and messages of a finished session; keep its loss.
 
-    SESSION is its id or the beginning of it. A ledger keeps every state until you forget the session:
-    until then, anyone who reads the file has the value. The bytes are overwritten in the file. Copies of
-    the file, and unused blocks of the disk, may still hold them.
+    SESSION is its id or the beginning of it. Until then, anyone who reads the file has the value. Copies
+    of the file, and unused blocks of the disk, may still hold it.
     """
     from tacit.live.ledger.ledger import Ledger
 
@@ -162,9 +159,8 @@ def forget(*, file: Path, session: str | None, every: bool, as_json: bool) -> No
 def witness(*, file: Path, witness: Path, as_json: bool) -> None:
     """Make a witness: a file elsewhere that records the ledger's progress.
 
-    Put it on another disk or host, and give it to `tacit join` or `tacit keep` (--witness) from then on, or
-    as `witness` in a policy. It detects that both ledger and keys were restored from a backup, so it must not
-    be part of the same backup.
+    Put it on another disk, and name it with --witness or in the policy from then on. It detects that both
+    ledger and keys were restored from a backup, so it must not be part of the same backup.
     """
     from tacit.live.ledger.key_guard import take_witness
     from tacit.live.ledger.ledger import Ledger
@@ -180,9 +176,9 @@ def witness(*, file: Path, witness: Path, as_json: bool) -> None:
 def adopt(*, file: Path, as_json: bool) -> None:
     """Use a ledger that was copied here from another place.
 
-    You confirm that nothing was sent since the copy was made. Otherwise the agent would draw new noise for
-    messages already sent, and the difference would reveal the value. Never use the other copy again. A
-    ledger older than its rollback mark is refused.
+    You confirm that nothing was sent since the copy was made, and that the other copy is never used
+    again. Otherwise the agent would draw new noise for messages already sent, and the difference would
+    reveal the value.
     """
     from tacit.live.ledger.ledger import Ledger
 

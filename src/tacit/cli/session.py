@@ -141,13 +141,12 @@ def new(
 ) -> None:
     """Write a session file with the best noise for a promise.
 
-    Give --epsilon, --loss or --radius. With a coordinator, noise is drawn once and one round is enough,
-    unless you give --mixing or --law. The loss of an agent, including the effect of rounding to whole
-    numbers, is at most the one given. A session whose result would say nothing is refused, unless you give
-    --anyway.
+    Give --epsilon, --loss or --radius; rounding to whole numbers is included. With a coordinator, noise
+    is drawn once and one round is enough, unless you give --mixing or --law. A session whose result would
+    say nothing is refused, unless you give --anyway.
 
-    With --series, --hides and --every it is a series: a mean in every slot. --loss and --delta are then for
-    all means together. A series needs --keepers.
+    With --series, --hides and --every it is a series: a mean in every slot, with --loss and --delta for
+    all of them together. A series needs --keepers.
     """
     from tacit.live.fleet.policy import seconds
     from tacit.live.identity.roster import read_roster
@@ -278,10 +277,9 @@ def check(ctx: click.Context, *, file: Path, failure_probability: float, as_json
 def cancel(*, file: Path, home: Path, out: Path | None, as_json: bool) -> None:
     """Cancel a session permanently, for everyone.
 
-    Only its coordinator can. A running coordinator with these keys ends the session within seconds and tells
-    all connected agents. A coordinator that is started later tells the agents that connect. The owner of an
-    agent that does not connect can use the file written here: `tacit ledger settle LEDGER SESSION
-    --cancellation FILE`. Messages that were not sent cost an agent nothing.
+    Only its coordinator can. Agents are told when they are connected to it; owners of others can use the
+    file written here, with `tacit ledger settle --cancellation`. Messages that were not sent cost an
+    agent nothing.
     """
     from tacit.base.files import PUBLIC, write_whole
     from tacit.live.identity.identity import Identity

@@ -103,11 +103,8 @@ def command(
 ) -> None:
     """Run the mechanism many times and compare the results with the promise.
 
-    The noise follows from the seed, so a simulation protects nobody. Values from a file are never
-    printed. The file of --out contains states, and the values too if round 0 is recorded.
-
-    With --series there is one mean in every slot, and the file of --out has true and published means of
-    one run as CSV.
+    The noise follows from the seed and protects nobody. The file of --out contains states, and the values
+    too if round 0 is recorded; with --series true and published means of one run, as CSV.
     """
     if out is not None:
         output.require_writable(out, force)

@@ -54,10 +54,8 @@ def command(
 ) -> None:
     """Check a session from its public transcripts.
 
-    It checks signatures, order, means to the last bit, quorums, noise exponents, losses and contradictions
-    in all transcripts of one session. SOUND means that every mean was recomputed from signed messages.
-    UNCHECKED means that messages are missing; they are listed, and no accuracy is shown. The coordinator's
-    transcript has all messages; a single agent's does not. A transcript contains its own roster;
+    SOUND means that every mean was recomputed from signed messages, UNCHECKED that messages are missing:
+    the coordinator's transcript has all, a single agent's does not. A transcript contains its own roster;
     --session checks that it is the agreed one. Exit codes: 0 sound, 1 something is wrong, 2 the input
     cannot be read, 7 unchecked.
     """
