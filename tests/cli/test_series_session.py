@@ -41,7 +41,7 @@ def test_new_writes_what_check_reads(answer, run):
     assert session.series.begins == 1_896_091_200
     assert session.series.mechanism == "square-root"
     text = run("session", "check", "session.toml").output
-    for words in ("hides", "step:2", "Other changes", "KEEPERS", "no protection at all", "--hides step:2.0"):
+    for words in ("hides", "step:2", "Other changes", "KEEPERS", "no protection at all", "--hides step:2 --delta"):
         assert words in text
 
 
@@ -86,7 +86,7 @@ def test_an_owner_who_has_not_accepted_what_is_hidden_is_refused(run, tmp_path):
     value = ("--value-file", "value", "--cap", 30, *trust())
     for more, sentence in (
         ((), "no other change of the readings"),
-        (("--hides", "step:3", "--delta", 1e-6), "wants step:3.0 hidden"),
+        (("--hides", "step:3", "--delta", 1e-6), "wants step:3 hidden"),
         (("--hides", "step:2", "--delta", 1e-9), "fails with a probability"),
         (("--cap", 1, "--hides", "step:2", "--delta", 1e-6), "the cap of 1"),
     ):

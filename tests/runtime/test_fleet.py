@@ -221,6 +221,30 @@ def test_refusals_are_said_in_a_word_and_a_session_without_agents_ends(tmp_path)
     asyncio.run(main())
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_refusal_is_shown_until_the_member_takes_part_again(tmp_path, restarted):
+    """Also if it takes part in a session of another task."""
+
+    async def main():
+        fleet = await fleet_of(tmp_path, "alice", "bob")
+
+        def shown():
+            return {row["refused"] for row in fleet.hub.store.members()}
+
+        async with fleet.serving(), following(fleet, "alice", "bob"):
+            await fleet.run("wide", question={**ONE_SHOT, "high": 20.0}, start_deadline=0.3)
+            await fleet.until(lambda: shown() == {"range"})
+            if not restarted:
+                await fleet.run("right")
+                await fleet.until(lambda: shown() == {None})
+        if restarted:
+            async with fleet.serving(), following(fleet, "alice", "bob"):
+                await fleet.run("right")
+                await fleet.until(lambda: shown() == {None})
+
+    asyncio.run(main())
+
+
 def test_an_agent_that_refuses_is_left_out_for_a_while(tmp_path):
     async def main():
         fleet = await fleet_of(tmp_path, *NAMES)

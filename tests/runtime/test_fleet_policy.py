@@ -486,7 +486,7 @@ def test_a_series_must_hide_what_its_owner_wants_hidden(path, policy, why):
         refusal = policy.judge(session, me, ledger, 0.0)
     assert refusal.why == why
     if why == "series":
-        assert 'hides = "step:2.0" and delta = 1e-06 into [limits]' in refusal.sentence
+        assert 'hides = "step:2" and delta = 1e-06 into [limits]' in refusal.sentence
 
 
 @pytest.mark.parametrize(

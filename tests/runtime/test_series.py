@@ -235,10 +235,10 @@ def reserve(ledger, session=SERIES, accepts=None, cap=1.0, **more):
 
 def test_a_series_needs_an_owner_who_accepts_what_it_hides(path):
     with Ledger(path) as ledger:
-        with pytest.raises(CapExceeded, match=r"no other change.*--hides step:2.0 --delta 1e-06"):
+        with pytest.raises(CapExceeded, match=r"no other change.*--hides step:2 --delta 1e-06"):
             reserve(ledger)
         for hides, delta, why in (
-            ("step:3", 1e-6, "wants step:3.0 hidden"),
+            ("step:3", 1e-6, "wants step:3 hidden"),
             ("reading", 1e-6, "wants reading hidden"),
             ("step:2", 1e-7, "fails with a probability"),
         ):

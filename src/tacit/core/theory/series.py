@@ -104,7 +104,8 @@ class Hides(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def __str__(self) -> str:
-        return self.kind if self.kind == "reading" else f"{self.kind}:{self.size:g}"
+        # For people, and exact: what is shown can be given as an option again.
+        return written(self).removesuffix(".0")
 
     @property
     def change(self) -> float:

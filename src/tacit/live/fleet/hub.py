@@ -192,6 +192,7 @@ class Hub:
         self._skips: dict[tuple[str, str], list[int]] = {}  # sessions that a refusing agent is not asked for
         self._seen: dict[str, SeenMember] = {}  # these are written at the next look
         self._unwilling: dict[str, str | None] = {}
+        self._refusing = {row["name"] for row in self.store.members() if row["refused"]}  # as it is written
         self._left: set[str] = set()
         self._seen_list: tuple[int, int] | None = None
         self._news: RevocationNews | None = None
@@ -428,6 +429,7 @@ class Hub:
         if running.coordinator is not None and not can_begin(session, running.unwilling):
             running.coordinator.halt()  # it could never begin, and its members would wait for the deadline
         self._unwilling[name] = why
+        self._refusing.add(name)
         self.tell(OfferDeclined(session.name, name, why))
 
     # ---- conducting sessions --------------------------------------------------------------------------
@@ -629,7 +631,11 @@ class Hub:
             running.progress.answered(name, why)
         if why:
             self._refused(running, name, why)
-        elif self._skips.pop((running.task, name), None) is not None:
+            return
+        self._skips.pop((running.task, name), None)
+        # It may have refused a session of another task, or before the hub was restarted.
+        if name in self._refusing:
+            self._refusing.discard(name)
             self._unwilling[name] = None
 
     def _revive(self, member: FleetMember, session: bytes) -> None:

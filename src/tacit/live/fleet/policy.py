@@ -22,7 +22,7 @@ from tacit.base.report import counted
 from tacit.core.protocol.fields import converted
 from tacit.core.question import Mean, Question, parse_question, short_form
 from tacit.core.theory.privacy import require_adjacency
-from tacit.core.theory.series import Hides, written
+from tacit.core.theory.series import Hides
 from tacit.live.fleet.messages import AGENT, KEEPER, Refusal
 from tacit.live.fleet.sources import (
     CallableSource,
@@ -248,7 +248,7 @@ class Policy:
         where, series = f"session {session.name}", session.series
         if series is None:
             return None
-        hides, delta = written(series.hides), f"{series.delta:g}"
+        hides, delta = series.hides, f"{series.delta:g}"
         if self.accepts is None:
             return PolicyRefusal(
                 "series",
@@ -257,7 +257,7 @@ class Policy:
                 f'hides = "{hides}" and delta = {delta} into [limits] of the policy',
             )
         if not series.hides.covers(self.accepts.hides):
-            wanted = written(self.accepts.hides)
+            wanted = self.accepts.hides
             return PolicyRefusal("hides", f"{where} hides {hides}, and the policy wants {wanted} hidden")
         if series.delta > self.accepts.delta:
             return PolicyRefusal(

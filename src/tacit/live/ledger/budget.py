@@ -349,10 +349,10 @@ class Purse:
         """
         for session, row in self._reserved.items():
             said = row.value == cap.value and row.hides and self._said.get(session)
-            if said and not Hides.parse(row.hides).covers(Hides.parse(cap.hides)):
+            if said and not (hidden := Hides.parse(row.hides)).covers(wanted := Hides.parse(cap.hides)):
                 raise InputError(
                     f"series {session.hex()[:16]} has sent messages about {cap.value!r} and hides "
-                    f"{row.hides} only: nothing bounds what it has cost for {cap.hides}, so this cap could "
+                    f"{hidden} only: nothing bounds what it has cost for {wanted}, so this cap could "
                     "not be kept. Keep what it hides, or use another label for readings that were never in "
                     "that series."
                 )
@@ -364,17 +364,18 @@ class Purse:
         """
         if not row.hides:
             return
-        how = f"--hides {row.hides} --delta {row.delta:g}"
+        hidden = Hides.parse(row.hides)
+        how = f"--hides {hidden} --delta {row.delta:g}"
         about = "any two values" if cap.adjacency == math.inf else f"values up to {cap.adjacency:g} apart"
         if not cap.hides:
             raise CapExceeded(
-                f"this series hides {row.hides} and no other change of the readings, and fails with a "
+                f"this series hides {hidden} and no other change of the readings, and fails with a "
                 f"probability of {row.delta:g}. The cap of {row.value!r} is for {about}: nothing was sent. "
                 f"If you want to hide that change, accept it ({how})."
             )
-        if not Hides.parse(row.hides).covers(Hides.parse(cap.hides)):
+        if not hidden.covers(wanted := Hides.parse(cap.hides)):
             raise CapExceeded(
-                f"this series hides {row.hides}, and the owner of {row.value!r} wants {cap.hides} hidden: "
+                f"this series hides {hidden}, and the owner of {row.value!r} wants {wanted} hidden: "
                 "nothing was sent. Ask for a series that hides it, or change what you want hidden "
                 f"(`tacit ledger cap {how}`)."
             )

@@ -533,8 +533,8 @@ class Ledger:
         hides, delta = written(accepts.hides), require_probability(accepts.delta)
         if cap.hides and (hides != cap.hides or delta > cap.delta):
             raise InputError(
-                f"series on {cap.value!r} must hide {cap.hides} with a failure probability of at most "
-                f"{cap.delta:g} in all, and joining a session cannot change that: change it first "
+                f"series on {cap.value!r} must hide {Hides.parse(cap.hides)} with a failure probability of "
+                f"at most {cap.delta:g} in all, and joining a session cannot change that: change it first "
                 "(`tacit ledger cap --hides --delta`)."
             )
         return msgspec.structs.replace(cap, hides=hides, delta=delta)
@@ -702,9 +702,9 @@ def _require_wide(cap: schema.Capped) -> None:
     Losses of sessions and of series are added up. The sum is about that change only if sessions are counted
     for values that far apart.
     """
-    if cap.hides and cap.adjacency < Hides.parse(cap.hides).change:
+    if cap.hides and cap.adjacency < (hides := Hides.parse(cap.hides)).change:
         raise InputError(
-            f"the cap of {cap.value!r} is for {_about(cap.adjacency)}, but series on it hide {cap.hides}: it "
+            f"the cap of {cap.value!r} is for {_about(cap.adjacency)}, but series on it hide {hides}: it "
             "must cover that change as well. Make it a cap for any two values (`tacit ledger cap --adjacency "
             "inf`)."
         )

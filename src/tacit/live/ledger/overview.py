@@ -11,6 +11,7 @@ from typing import Any, final
 
 from tacit.base.report import Row, Shown, Summary, near, up
 from tacit.core.protocol.records import Began
+from tacit.core.theory.series import Hides
 from tacit.live.ledger.ledger import Ledger
 
 
@@ -44,7 +45,7 @@ class LedgerOverview(Shown):
                     f"{up(value['delta'])} of a failure probability of {near(value['delta_cap'])} is used"
                 )
                 meaning = f"what a series must hide; its loss counts for that alone; {failing}"
-                sections[value["value"]].append(Row("series", value["hides"], meaning))
+                sections[value["value"]].append(Row("series", str(Hides.parse(value["hides"])), meaning))
         for session in self.sessions:
             sections[session["id"][:16]] = _rows(session, self.now)
         counts = f"{_count(self.values, 'value')}, {_count(self.sessions, 'session')}"

@@ -230,7 +230,7 @@ class SeriesExplanation(Shown):
         """What an owner may not expect."""
         notes = [
             f"A cap counts this series once, and only if its owner accepts what it hides: --hides "
-            f"{written(self.series.hides)} --delta {self.series.delta:g}.",
+            f"{self.series.hides} --delta {self.series.delta:g}.",
             *keeper_notes(self.session),
         ]
         if self.session.expires <= time.time():
