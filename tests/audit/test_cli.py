@@ -112,10 +112,10 @@ def test_recorded_sessions(run, tmp_path):
     good, bad = Simulated(SERVER), broken("redraw", SERVER)
     write_folder(tmp_path / "good", good([1, 2, 3.0], 4, 20, 1))
     write_folder(tmp_path / "bad", bad([1, 2, 3.0], 4, 20, 1))
-    text = run("--transcripts", "good", "--out", "good.png").stdout
+    text = run("good", "--out", "good.png").stdout
     assert text.startswith("PASS: good")
     assert "eavesdropper can locate" in text
-    assert "one draw per update" in run("--transcripts", "bad", code=1).stdout
+    assert "one draw per update" in run("bad", code=1).stdout
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_recorded_sessions(run, tmp_path):
         ((), "noise needs mixing"),
         (("--agents", 3), "noise needs mixing"),
         (("--broken", "nothing"), "is not one of"),
-        (("--transcripts", "none"), "does not exist"),
+        (("none"), "does not exist"),
         ((*PAPER, "--agent", 3, "--sessions", 300), "agent must be a number from 0 to 2"),
         ((*PAPER, "--agent", 3, "--simulated", "--sessions", 300), "agent must be a number from 0 to 2"),
         ((*PAPER, "--sessions", 10), "200"),
@@ -146,9 +146,6 @@ def test_mistakes_are_one_sentence(run, words, sentence):
 
 def test_transcripts_come_with_their_own_parameters(run, tmp_path):
     write_folder(tmp_path / "good", Simulated(SERVER)([1, 2, 3.0], 4, 5, 1))
-    assert (
-        "leave --noise, --broken out"
-        in run("--transcripts", "good", "--noise", 3, "--broken", "redraw", code=2).stderr
-    )
+    assert "leave --noise, --broken out" in run("good", "--noise", 3, "--broken", "redraw", code=2).stderr
     (tmp_path / "good" / "000003.jsonl").write_text("not json")
-    assert "000003.jsonl, line 1" in run("--transcripts", "good", code=2).stderr
+    assert "000003.jsonl, line 1" in run("good", code=2).stderr

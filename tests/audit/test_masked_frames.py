@@ -228,7 +228,7 @@ def test_the_command_takes_a_transcript(run, tmp_path):
     path = written(harness, tmp_path / "a.jsonl")
     assert run(path).stdout.startswith("PASS: a.jsonl (3 agents around a server with 2 keepers")
     assert "leave --keepers out" in run(path, "--keepers", 2, code=2).stderr
-    assert "not both" in run(path, "--transcripts", tmp_path, code=2).stderr
+    assert "give nothing beside it" in run(path, tmp_path, code=2).stderr
     bad = written(harness, tmp_path / "b.jsonl", [second(harness, "opening")])
     assert run(bad, code=1).stdout.startswith("ALARM: b.jsonl")
     plain = ClientServer(Fading(0.8, 10, 0.6), agents=3)

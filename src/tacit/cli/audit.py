@@ -52,7 +52,7 @@ Examples:
   tacit audit --broken redraw --out audit.svg
   tacit audit --agents 1000 --mixing 0.5 --noise 2 --ask histogram:0,1,2,5,10
   tacit audit transcript.jsonl
-  tacit audit --transcripts recorded/ --json
+  tacit audit recorded/ --json
   tacit audit --series 48 --hides step:2 --agents 1000 --range 0:10 --keepers 1
 """
 
@@ -61,16 +61,10 @@ Examples:
 @click.argument(
     "files",
     nargs=-1,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="[TRANSCRIPT]...",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="[TRANSCRIPT]...|[FOLDER]",
 )
 @options.asked_by("audit")
-@click.option(
-    "--transcripts",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help="Audit recorded sessions: a folder of *.jsonl files, or of two folders, one for each value.",
-)
 @click.option(
     "--broken",
     type=click.Choice(BUGS + KEEPER_BUGS + QUESTION_BUGS + series.BUGS),
@@ -123,7 +117,6 @@ def command(
     /,
     *,
     files: tuple[Path, ...],
-    transcripts: Path | None,
     out: Path | None,
     width: Width,
     force: bool,
@@ -136,15 +129,15 @@ def command(
     times with each of two values of one agent. Every test tries to tell the two values apart, or finds
     noise that is not as declared. If keepers add the noise, everyone attacks except one agent and one
     keeper. With --ask, the two records that are furthest apart are told apart by the messages of all
-    agents. Of transcripts only the public content is used. With --series two streams of readings that
+    agents. Of transcripts only the public content is used; a folder has *.jsonl files of many sessions, or
+    two folders of them, one for each value. With --series two streams of readings that
     the series should hide are told apart, knowing all but one keeper. Exit codes: 0 no alarm, 1 alarm, 2 the
     input cannot be used.
     """
     if out is not None:
         require_drawable(out, force, width)
     with _told() as tell:
-        recorded = files or transcripts is not None
-        report = _from_files(files, transcripts, asked, tell) if recorded else _from_running(asked, tell)
+        report = _from_files(files, asked, tell) if files else _from_running(asked, tell)
     if out is not None:
         from tacit.lab.plots.audit import draw_audit
 
@@ -162,13 +155,12 @@ def _told() -> Iterator[Progress | None]:
         yield None if tell is None else lambda share, _what: tell(round(100 * share), 100)
 
 
-def _from_files(
-    files: tuple[Path, ...], folder: Path | None, asked: dict[str, Any], tell: Progress | None
-) -> AuditReport:
+def _from_files(files: tuple[Path, ...], asked: dict[str, Any], tell: Progress | None) -> AuditReport:
     from tacit.lab.audit.recorded import examine_files, examine_folder
 
-    if files and folder is not None:
-        raise click.UsageError("Give transcripts or --transcripts FOLDER, not both.")
+    folder = next((path for path in files if path.is_dir()), None)
+    if folder is not None and len(files) > 1:
+        raise click.UsageError(f"{folder} is a folder of transcripts: give nothing beside it.")
     if clash := options.given(*_running_options()):
         raise click.UsageError(f"The transcripts already say this: leave {', '.join(clash)} out.")
     common = {name: asked[name] for name in ("adjacency", "failure_probability")}
