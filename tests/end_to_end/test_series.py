@@ -65,7 +65,7 @@ class Processes:
         words += ["--timeout", str(WAIT), "--transcript", f"{name}.jsonl"]
         if verb == "join":
             words += ["--value-file", f"{name}.value", "--cap", "30", "--hides", "step:2", "--delta", "1e-6"]
-            words += ["--trust-file", "trust"]
+            words += ["--trust", "@trust"]
         with (self.folder / f"{name}.out").open("a") as out:
             self.running[name] = self._start([*TACIT, *words], cwd=self.folder, stdout=out, stderr=out)
 

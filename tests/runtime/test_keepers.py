@@ -24,7 +24,7 @@ from tacit.live.runtime.keeper import Keeper
 from tacit.live.runtime.transcript import TranscriptWriter
 from tacit.live.sessions.check import explain
 from tacit.live.sessions.file import parse_session, session_text
-from tacit.live.sessions.trust import parse_trust, read_trust, require_trusted_keeper
+from tacit.live.sessions.trust import parse_trust, require_trusted_keeper
 
 AGENTS, KEEPERS, WAIT = ["a0", "a1", "a2"], ["north", "south"], 120
 VALUES = dict(zip(AGENTS, [1.0, 4.0, 7.0], strict=True))
@@ -199,7 +199,12 @@ def test_trust_is_read_from_options_and_files(about, keys, tmp_path):
     assert parse_trust([f"north={text}"]) == {"north": keys["north"].public_key}
     file = tmp_path / "trust"
     file.write_text(f"# whom I know\nnorth = {text}  # met them\n\n")
-    require_trusted_keeper(about, read_trust(file))
+    require_trusted_keeper(about, parse_trust([f"@{file}"]))
+    assert parse_trust([f"north={text}", f"@{file}"]) == {"north": keys["north"].public_key}
+    with pytest.raises(InputError, match="two keys"):
+        parse_trust([f"north={key_text(keys['a0'].public_key)}", f"@{file}"])
+    with pytest.raises(InputError, match="No such file"):
+        parse_trust([f"@{tmp_path / 'nowhere'}"])
     for wrong in (["north"], ["north=abc"], [f"north={text}", f"north={key_text(keys['a0'].public_key)}"]):
         with pytest.raises(InputError):
             parse_trust(wrong)

@@ -91,7 +91,7 @@ _OWNED = (
 )
 @click.option(
     "--trust",
-    metavar="NAME=KEY",
+    metavar="NAME=KEY|@FILE",
     multiple=True,
     help="For the policy: a keeper that you trust; may be repeated.",
 )
@@ -277,6 +277,8 @@ def _write_policy(path: Path, found: Any, keys: Path, keeper: bool, given: dict[
     from tacit.base.files import write_whole
     from tacit.live.fleet.messages import AGENT, KEEPER
     from tacit.live.fleet.policy import policy_text
+    from tacit.live.identity.keys import key_text
+    from tacit.live.sessions.trust import parse_trust
 
     longest = given["longest"]
     more: dict[str, Any] = {} if longest is None else {"limits": {"longest": longest}}
@@ -297,7 +299,7 @@ def _write_policy(path: Path, found: Any, keys: Path, keeper: bool, given: dict[
                 "longest": longest,
                 "windows": None if day is None else [{"time": "1d", "cap": day}],
             },
-            "trust": dict(pair.split("=", 1) for pair in given["trust"]),
+            "trust": {name: key_text(key) for name, key in parse_trust(given["trust"]).items()},
         }
     text = policy_text(
         hub=found.address,

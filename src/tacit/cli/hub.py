@@ -31,7 +31,7 @@ Examples:
   tacit hub run hub --loss 0.01 --range 0:50 --every 60s --keepers north,south --name load
   tacit hub show hub
 """
-HUB = click.Path(exists=True, file_okay=False, path_type=Path)
+HUB = options.HUB
 _ASKED = (
     "epsilon",
     "loss",

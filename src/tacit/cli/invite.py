@@ -11,7 +11,6 @@ import click
 
 from tacit.base.report import counted
 from tacit.cli import options, output
-from tacit.cli.hub import HUB
 
 EPILOG = """\b
 Examples:
@@ -24,7 +23,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("names", metavar="NAME|PATTERN...", nargs=-1, required=True)
-@click.option("--hub", "home", type=HUB, required=True, help="The hub's directory.")
+@click.option("--hub", "home", type=options.HUB, required=True, help="The hub's directory.")
 @click.option("--count", type=options.Whole(), default=1, show_default=True, help="Invitations per name.")
 @click.option(
     "--hours",

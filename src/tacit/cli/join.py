@@ -22,7 +22,7 @@ Examples:
   tacit join meters.toml --keys keys/me --connect wss://host:7447 --value-file reading.txt --cap 1
     --ledger me.ledger
   tacit join load.toml --keys keys/me --value-file meter.txt --cap 1 --hides step:2 --delta 1e-6
-    --trust-file keepers.txt --ledger me.ledger
+    --trust @keepers.txt --ledger me.ledger
   tacit join ring.toml --keys keys/me --listen wss://0.0.0.0:7447 --connect wss://neighbour:7447
     --value-env READING --cap 1 --ledger me.ledger
 \b
@@ -86,10 +86,10 @@ def _owner_options(command: running.F) -> running.F:
 )
 @click.option(
     "--trust",
-    metavar="NAME=KEY",
+    metavar="NAME=KEY|@FILE",
     multiple=True,
-    help="A keeper that you trust, with its public key as `tacit keys show` prints it; may be repeated. "
-    "Required if the session has keepers.",
+    help="A keeper that you trust, with its public key as `tacit keys show` prints it, or a file with one in "
+    "each line; may be repeated. Required if the session has keepers.",
 )
 @click.option(
     "--hides",
@@ -106,18 +106,12 @@ def _owner_options(command: running.F) -> running.F:
     metavar="COMMAND",
     help="For a series: a command whose output is the value; run in every slot.",
 )
-@click.option(
-    "--trust-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file with lines of NAME=KEY: keepers that you trust.",
-)
 @_owner_options
 def command(
     *,
     connect: tuple[str, ...],
     listen: tuple[str, ...],
     trust: tuple[str, ...],
-    trust_file: Path | None,
     **given: Any,
 ) -> None:
     """Take part in SESSION with a private value, as the owner of the keys.
@@ -136,7 +130,7 @@ def command(
     """
     running.use_one_thread()
     from tacit.live.runtime.participant import number_of
-    from tacit.live.sessions.trust import parse_trust, read_trust
+    from tacit.live.sessions.trust import parse_trust
     from tacit.live.transport.schemes import to_dial
 
     seat = Seat.taken(given)
@@ -148,8 +142,7 @@ def command(
             f"--listen is for a graph, and session {session.name} has a coordinator: leave it out."
         )
     connect = connect or to_dial(session, number, seat.addresses)
-    trusted = {**({} if trust_file is None else read_trust(trust_file)), **parse_trust(trust)}
-    _take_part(seat, number, listen=listen, connect=connect, trust=trusted, **given)
+    _take_part(seat, number, listen=listen, connect=connect, trust=parse_trust(trust), **given)
 
 
 def _take_part(

@@ -155,6 +155,7 @@ class Span(click.ParamType[tuple[float, float]]):
 NUMBER, PER_AGENT = Number(), PerAgent()
 NUMBERS, WHOLES = ListOf(Number()), ListOf(Whole())
 OUT_FILE = click.Path(dir_okay=False, path_type=Path)
+HUB = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 def compose(*decorators: Callable[[F], F]) -> Callable[[F], F]:

@@ -13,26 +13,32 @@ from tacit.live.identity.keys import key_bytes, key_text
 
 
 def parse_trust(given: Iterable[str]) -> dict[str, bytes]:
-    """Read `NAME=KEY` pairs, with keys as `tacit keys show` prints them."""
+    """Read `NAME=KEY` pairs, with keys as `tacit keys show` prints them.
+
+    `@FILE` is a file of such pairs, one per line; text after # is a comment.
+    """
     found: dict[str, bytes] = {}
-    for pair in given:
-        name, equals, key = pair.partition("=")
-        if not equals:
-            raise InputError(f"a trusted keeper must be given as NAME=KEY, got {pair!r}.")
-        known = key_bytes(key.strip(), f"the key of {name.strip()}")
-        if found.setdefault(name.strip(), known) != known:
-            raise InputError(f"{name.strip()} is given with two keys: trust one.")
+    for word in given:
+        for name, key in _pairs_of(Path(word[1:])) if word.startswith("@") else (_pair(word),):
+            if found.setdefault(name, key) != key:
+                raise InputError(f"{name} is given with two keys: trust one.")
     return found
 
 
-def read_trust(path: Path) -> dict[str, bytes]:
-    """Read a file of such pairs, one per line; text after # is a comment."""
+def _pair(text: str) -> tuple[str, bytes]:
+    name, equals, key = text.partition("=")
+    if not equals:
+        raise InputError(f"a trusted keeper must be given as NAME=KEY, got {text!r}.")
+    return name.strip(), key_bytes(key.strip(), f"the key of {name.strip()}")
+
+
+def _pairs_of(path: Path) -> list[tuple[str, bytes]]:
     try:
         lines = read_public(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise FileError(f"{path} must be a text file with lines of NAME=KEY, and is not.") from None
     try:
-        return parse_trust(filter(None, (line.partition("#")[0].strip() for line in lines)))
+        return [_pair(line) for line in (line.partition("#")[0].strip() for line in lines) if line]
     except InputError as error:
         raise FileError(f"{path}: {error}") from None
 
@@ -54,5 +60,5 @@ def require_trusted_keeper(session: Session, trusted: Mapping[str, bytes]) -> No
         listed = ", ".join(f"{keeper.name}={key_text(keeper.key)}" for keeper in session.keepers)
         raise InputError(
             f"session {session.name} has keepers, and you must trust one of them to keep its secrets: give "
-            f"--trust NAME=KEY or --trust-file. Its keepers are {listed}. {ALL_KEEPERS}"
+            f"--trust NAME=KEY. Its keepers are {listed}. {ALL_KEEPERS}"
         )
