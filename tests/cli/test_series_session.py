@@ -41,7 +41,14 @@ def test_new_writes_what_check_reads(answer, run):
     assert session.series.begins == 1_896_091_200
     assert session.series.mechanism == "square-root"
     text = run("session", "check", "session.toml").output
-    for words in ("hides", "step:2", "Other changes", "KEEPERS", "no protection at all", "--hides step:2 --delta"):
+    for words in (
+        "hides",
+        "step:2",
+        "Other changes",
+        "KEEPERS",
+        "no protection at all",
+        "--hides step:2 --delta",
+    ):
         assert words in text
 
 
