@@ -225,9 +225,10 @@ class Law(ABC):
         """Return the parameters by letter; a motion in place of the mixing."""
         return {name: self.__dict__[name] for name in _letters(type(self))}
 
-    def worded(self) -> dict[str, float | FloatArray]:
-        """Return the parameters by word."""
-        return dict(zip(self.words(), self.values().values(), strict=True))
+    def worded(self) -> dict[str, Any]:
+        """Return the parameters by word; a motion is none of them."""
+        own = zip(self.words(), self.values().values(), strict=True)
+        return {word: value for word, value in own if not isinstance(value, Motion)}
 
     @classmethod
     def from_words(cls, given: Mapping[str, Any]) -> Self:
@@ -263,8 +264,8 @@ class Law(ABC):
         Shared parameters stay one number.
         """
         own = {k: v[index] if isinstance(v, np.ndarray) else v for k, v in self.values().items()}
-        if not self.mixes and self.motion.agents is not None:
-            raise self.motion.undefined("of_agents", "the law of some of the agents")
+        if not self.mixes:
+            own["sigma"] = self.motion.of_agents(index)
         return type(self)(**own)
 
     def of_agent(self, i: int) -> Self:
@@ -370,9 +371,12 @@ class Law(ABC):
     def spent_endless(self, q: PerAgent) -> FloatArray:
         """Return ε of an endless run of a motion, with scales c·q^u."""
         c, ratio = (np.broadcast_to(value, (self.agents or 1,)).tolist() for value in (self.c, q))
-        own = [
-            self.motion.of_agent(i).spent_endless(*pair) for i, pair in enumerate(zip(c, ratio, strict=True))
-        ]
+        own, known = [], dict[Any, float]()
+        for i, pair in enumerate(zip(c, ratio, strict=True)):
+            one = self.motion.of_agent(i)
+            if (one, pair) not in known:
+                known[one, pair] = one.spent_endless(*pair)
+            own.append(known[one, pair])
         return np.array(own) if self.agents else np.asarray(own[0])
 
     def _draws_within(self, rounds: int) -> int:

@@ -57,8 +57,10 @@ class OneShot(Law):
         """1/c, or width/c of a motion, from the first message on."""
         once = 0 if rounds == 0 else 1
         if not self.mixes:
-            wide, c = Fraction(self.motion.width), np.broadcast_to(self.c, self.agents or 1)
-            found = np.array([fraction_up(once * wide / Fraction(own)) for own in c.tolist()])
+            pairs = zip(
+                *(np.broadcast_to(v, self.agents or 1) for v in (self.motion.width, self.c)), strict=True
+            )
+            found = np.array([fraction_up(once * Fraction(wide) / Fraction(own)) for wide, own in pairs])
             return found if self.agents else found[0]
         return by_kinds(
             (self.sigma, self.c),
@@ -87,7 +89,7 @@ class OneShot(Law):
     def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
         """Return the one-shot noise with a loss of at most ε: c = 1/ε."""
         if isinstance(sigma, Motion):
-            c = sigma.width / epsilon
+            c = float(np.max(sigma.width)) / epsilon
             while float(np.max(cls(sigma, c).epsilons(None))) > epsilon:
                 c *= STEP
             return cls(sigma, c)

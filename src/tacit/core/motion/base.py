@@ -59,6 +59,10 @@ class Motion(ABC):
     def of_agent(self, i: int) -> Motion:
         """Return the motion of one agent."""
 
+    def of_agents(self, index: Any) -> Motion:
+        """Return the motion of some agents, in this order."""
+        return self
+
     @property
     def agents(self) -> int | None:
         """Number of agents, if each has its own parameters."""

@@ -67,7 +67,9 @@ def _moving_classes(mechanism: Mechanism) -> AgentClasses:
     """Group agents that share one motion, by their weight and noise."""
     law = mechanism.law
     if law.agents is not None:
-        raise law.motion.undefined("classes of agents", "what agents of different noise agree on")
+        each = law.with_noise(np.broadcast_to(law.c, (mechanism.n,)))
+        gamma = law.motion.weight(mechanism.stationary)
+        return AgentClasses(mechanism.stationary, each, np.ones(mechanism.n), float(np.sum(gamma)))
     omega, count = np.array([float(mechanism.n)]), np.array([mechanism.n])
     if not isinstance(mechanism, ClientServer):
         omega, count = np.unique(mechanism.stationary, return_counts=True)

@@ -19,9 +19,9 @@ from tacit.core.mechanism.base import require_mechanism
 from tacit.core.question import Mean, Question
 from tacit.core.theory import accuracy, convergence, privacy
 from tacit.core.theory.advice import keeper_warnings
-from tacit.core.theory.endings import ending, shares
+from tacit.core.theory.endings import AGREEMENT_SHARE, ending, shares
 from tacit.core.theory.laplace_sum import require_probability
-from tacit.core.theory.plan import Plan, scope
+from tacit.core.theory.plan import Plan, Scope, scope
 from tacit.core.theory.planned_answer import PlannedAnswer, planned, question_word, require_fitting
 from tacit.core.theory.promise_rows import describe, promise_sections, target_notes
 
@@ -114,6 +114,8 @@ class Promise(ByValue, Shown):
             "mixing": None,
             "noise": None,
             "decay": None,
+            "motion": law.motion.name,
+            "assumptions": list(law.motion.assumptions),
             **{word: _plain(value) for word, value in law.worded().items()},
             **self._asked(),
         }
@@ -133,7 +135,8 @@ class Promise(ByValue, Shown):
     def summary(self, unit: str = "") -> Summary:
         """Return every number for people, in the unit of the values."""
         asked = () if self.answer is None else self.answer.notes()
-        notes = (*asked, *target_notes(self), *keeper_warnings(self.mechanism.keepers, self.mechanism.n))
+        kept = keeper_warnings(self.mechanism.keepers, self.mechanism.n)
+        notes = (*asked, *target_notes(self), *kept, *self.mechanism.motion.assumptions)
         return Summary(describe(self.mechanism), promise_sections(self, unit), notes)
 
     def radius_meaning(self) -> str:
@@ -196,6 +199,10 @@ def analyze(
     rounds = None if rounds is None else whole("rounds", rounds, 0)
     components = whole("components", components, 1)
     settled = rounds
+    if not mechanism.law.mixes:
+        if components != 1 or asked is not None:
+            raise mechanism.motion.undefined("components", "the radius of several outputs, or of a question")
+        return _analyze_loop(mechanism, Scope(adjacency, spread, tolerance), failure_probability, rounds)
     if settled is None:
         share = shares(mechanism, failure_probability).agreement
         settled = convergence.rounds_to_agreement(mechanism, tolerance, spread, share)
@@ -224,6 +231,37 @@ def analyze(
         radius_all_components=every.radius,
         target="average" if accuracy.reaches_average(mechanism) else "weighted",
         question=None if isinstance(asked, Mean) else asked,
+    )
+
+
+def _analyze_loop(mechanism: Mechanism, of: Scope, b: float, rounds: int | None) -> Promise:
+    """Return what agents with their own dynamics promise."""
+    from tacit.core.theory.closed_loop import ClosedLoop
+
+    adjacency, spread, tolerance = of
+    epsilon = privacy.epsilon(mechanism.law, rounds)
+    loop = ClosedLoop(mechanism, rounds, tolerance / spread if spread else 1.0)
+    settled = loop.rounds_to_agreement(tolerance, spread, b * AGREEMENT_SHARE) if rounds is None else rounds
+    end = loop.ending(b, spread)
+    return Promise(
+        mechanism=mechanism,
+        adjacency=adjacency,
+        failure_probability=b,
+        tolerance=tolerance,
+        spread=spread,
+        horizon=rounds,
+        epsilon=epsilon,
+        loss=privacy.loss(mechanism.law, adjacency, rounds),
+        radius=end.radius,
+        average_radius=accuracy.radius(mechanism, b, rounds),
+        disagreement=end.disagreement,
+        chebyshev_radius=accuracy.chebyshev_radius(mechanism, b, rounds),
+        variance=accuracy.variance(mechanism, rounds),
+        rate=loop.rate,
+        rounds=settled,
+        components=1,
+        radius_all_components=end.radius,
+        target="average" if loop.reaches_average else "weighted",
     )
 
 

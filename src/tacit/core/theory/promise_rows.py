@@ -39,7 +39,8 @@ def describe_parameters(mechanism: Mechanism) -> str:
     """Name the noise and its parameters."""
     law = mechanism.law
     values = (f"{word} {each(value, typed)}" for word, value in law.worded().items())
-    return f"{law.name} noise: {', '.join(values)}"
+    moving = "" if law.mixes else f", {law.motion}"
+    return f"{law.name} noise: {', '.join(values)}{moving}"
 
 
 def promise_sections(made: Promise, unit: str = "") -> dict[str, list[Row]]:
@@ -116,6 +117,11 @@ def target_notes(made: Promise) -> list[str]:
     if made.target == "average" or mechanism.n > _FEW:
         return []
     share = accuracy.weights(mechanism) * mechanism.n
+    if share.ndim > 1:  # one column per component of the state
+        counts = ", ".join(
+            f"{near(low, 3)} to {near(high, 3)}" for low, high in zip(share.min(0), share.max(0), strict=True)
+        )
+        return [f"The target is a weighted average: components of a start count {counts} times as in a mean."]
     note = (
         f"The target is a weighted average, not the true one: an agent counts {near(float(share.min()), 3)} "
         f"to {near(float(share.max()), 3)} times as much as in the true average."

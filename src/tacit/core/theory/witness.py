@@ -15,6 +15,7 @@ import numpy.typing as npt
 from tacit.base.arrays import FloatArray
 from tacit.base.errors import StateError
 from tacit.core.history import History
+from tacit.core.motion import Linear
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,9 @@ def find_witness(history: History, agent: int, shift: npt.ArrayLike) -> Witness:
     if not 0 <= agent < mechanism.n:
         raise StateError(f"agent must be a number from 0 to {mechanism.n - 1}, got {agent}.")
     delta = np.asarray(shift, dtype=np.float64)
+    motion = mechanism.motion.of_agent(agent)
+    if mechanism.motion.dimension is not None:
+        return _moving_witness(history, agent, delta)
     if delta.shape not in ((), history.theta.shape[2:]) or not np.isfinite(delta).all():
         raise StateError(
             f"shift must be a finite number or have the shape {history.theta.shape[2:]} of one state, "
@@ -71,8 +75,37 @@ def find_witness(history: History, agent: int, shift: npt.ArrayLike) -> Witness:
         eta[:1, drawn] += delta  # the shadow starts at the same place, and all messages follow from it
     else:
         # η'_k(t) = η_k(t) + δ·a_t, with the influence a_t = (1−σ)^t of mixing
-        fading = mechanism.motion.of_agent(agent).influence(np.arange(history.rounds))
+        fading = motion.influence(np.arange(history.rounds))
         eta[:, drawn] += fading.reshape(-1, *(1,) * delta.ndim) * delta
+    scales = mechanism.noise_law.scales(history.rounds)
+    scale = scales if scales.ndim == 1 else scales[:, agent]
+    return Witness(mechanism.execute(values, eta), _log_ratios(history.eta[:, drawn], eta[:, drawn], scale))
+
+
+def _moving_witness(history: History, agent: int, shift: FloatArray) -> Witness:
+    """The same for an agent whose state moves by A and says C.
+
+    Two starts that differ by d have states that differ by A^t·d, so messages that differ by C·A^t·d.
+    """
+    mechanism, motion = history.mechanism, history.mechanism.motion.of_agent(agent)
+    if not isinstance(motion, Linear):
+        raise motion.undefined("a witness", "how two starts of several numbers stop to matter")
+    private = [component for component, _ in motion.private]
+    if shift.shape not in ((len(private),), ()) or not np.isfinite(shift).all():
+        raise StateError(
+            f"shift must be {len(private)} finite numbers, one for each private component of the start."
+        )
+    values, eta = history.theta[0].copy(), history.eta.copy()
+    apart = np.zeros(motion.dimension)
+    apart[private] = shift
+    values[agent, : motion.dimension] -= apart
+    drawn = 0 if mechanism.keepers else agent
+    if mechanism.shadowed:
+        eta[:1, drawn] += apart[private]
+    else:
+        for t in range(history.rounds):
+            eta[t, drawn] += motion.say(apart)
+            apart = motion.A @ apart
     scales = mechanism.noise_law.scales(history.rounds)
     scale = scales if scales.ndim == 1 else scales[:, agent]
     return Witness(mechanism.execute(values, eta), _log_ratios(history.eta[:, drawn], eta[:, drawn], scale))

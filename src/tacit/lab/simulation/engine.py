@@ -87,6 +87,7 @@ def simulate(
         record of everything also ``eta``, ``x`` and ``y``, in round ``said``. Parameters are variables
         ``mixing``, ``noise`` and ``decay``; the attributes say what was run. If the graph's nodes have names,
         they are the coordinate ``label`` of ``agent``: ``set_index(agent="label")`` selects by name.
+        Agents with dynamics of their own have the components of their state along ``component``.
         With a question also ``estimate``, ``low`` and ``high`` (run, part) of its answer, ``low_all`` and
         ``high_all`` for all parts at once, and ``truth`` (part).
 
@@ -117,6 +118,10 @@ def simulate(
         failure_probability = inside_unit("failure_probability", failure_probability)
         values, record = started(mechanism, values, question), replace(record, average=True)
     states = mechanism.states(values)
+    if mechanism.motion.dimension is not None:
+        from tacit.lab.simulation.moving import simulate_moving
+
+        return simulate_moving(mechanism, states, rounds=rounds, runs=runs, seed=seed, record=record)
     components = 1 if states.ndim == 1 else states.shape[1]
     plan = layout(mechanism, components, runs, threads, batch)
     served = not isinstance(mechanism, Distributed)
