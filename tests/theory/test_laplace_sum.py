@@ -176,7 +176,7 @@ def test_slow_decay_needs_no_more_memory_than_fast_decay(decay, rounds):
     high = law.quantile(0.05).high
     assert high == pytest.approx(1.959964 * math.sqrt(law.variance), rel=1e-4)  # so many terms are normal
     assert law.quantile(1e-200).high > 29 * math.sqrt(law.variance)
-    assert max(parts.squares.size for parts in law._cache.values()) <= 2**19
+    assert max(parts.squares.size for *_, parts in law._splits) <= 2**19
 
 
 def log_mgf_in_50_digits(law, z):

@@ -35,6 +35,7 @@ _SERIES_TERMS = 28  # of −log(1 − u²) for |u| ≤ 1/2: the rest is below 4^
 _POWERS = np.arange(_SERIES_TERMS + 1)
 _MAX_NODES = 2**18
 _CHUNK = 2**21  # complex numbers held at once
+_FEW = 16  # so few points are computed together
 _RELATIVE = 1e-13  # target for each error of the rule, relative to the tail
 _POLE = 25.0  # lines stop a relative e^−25 before the nearest pole
 _MOST_SINGLE = 2**18  # terms computed one by one if noise fades slowly
@@ -99,7 +100,7 @@ class LaplaceSum:
     ratio: FloatArray
     count: FloatArray
     rounds: int | None = None
-    _cache: dict[bytes, _Parts] = field(default_factory=dict, init=False, repr=False)
+    _splits: list[tuple[float, float, _Parts]] = field(default_factory=list, init=False, repr=False)
 
     @cached_property
     def _unit(self) -> tuple[LaplaceSum, int] | None:
@@ -214,7 +215,9 @@ class LaplaceSum:
         """
         parts = self._parts(float(np.max(np.abs(z))))
         square = z * z
-        total = polyval(square * parts.largest**2, parts.series)
+        inner = square * parts.largest**2
+        few = z.size <= _FEW  # all powers at once are faster than one after the other
+        total = parts.series @ inner ** _POWERS[:, None] if few else polyval(inner, parts.series)
         if ulps is not None:
             ulps += polyval(np.abs(square) * parts.largest**2, (22 * _POWERS + 60) * parts.series)
         size = max(1, _CHUNK // z.size)
@@ -239,18 +242,32 @@ class LaplaceSum:
 
         Large are those with w·reach > 1/2.
         """
+        # The split depends on `reach` only through how many rounds of each group are large. A search
+        # evaluates many points with the same split.
+        for low, high, parts in self._splits:
+            if low < reach < high:
+                return parts
         start, fall = self._logarithms
         with np.errstate(invalid="ignore"):  # −∞/∞ where a scale and its ratio are 0: no round is taken
             rounds = np.ceil((start + math.log(reach)) / fall).clip(min=1)
         rounds[self.scale * reach <= 0.5] = 0
         if self.rounds is not None:
             rounds = rounds.clip(max=self.rounds)
-        # The split depends on `reach` only through these counts. A search evaluates many points with the same
-        # split.
-        key = rounds.tobytes()
-        if key not in self._cache:
-            self._cache[key] = self._split(rounds.astype(np.int64))
-        return self._cache[key]
+        parts = self._split(rounds.astype(np.int64))
+        self._splits.append((*self._same(rounds), parts))
+        return parts
+
+    def _same(self, rounds: FloatArray) -> tuple[float, float]:
+        """Return between which reaches as many rounds of each group are large.
+
+        Round t of a group is large if reach > e^{fall·t}/(2·scale).
+        """
+        start, fall = self._logarithms
+        with np.errstate(invalid="ignore", over="ignore"):  # 0·∞ where a ratio is 0
+            first, last = (np.exp(np.where(t > 0, fall * t, 0.0) - start) for t in (rounds - 1, rounds))
+        if self.rounds is not None:
+            last[rounds == self.rounds] = math.inf
+        return float(np.max(first[rounds > 0], initial=0.0)), float(np.min(last, initial=math.inf))
 
     def _split(self, rounds: IntArray) -> _Parts:
         groups = np.repeat(np.arange(rounds.size), rounds)
@@ -259,18 +276,19 @@ class LaplaceSum:
         if self.rounds is not None:
             left[rounds == self.rounds] = 0.0
         largest = float(np.max(left, initial=0.0))
+        relative = left / (largest or 1.0)  # plain powers up to 56 would underflow
         series = np.zeros(_SERIES_TERMS + 1)
-        for m in range(1, _SERIES_TERMS + 1):
-            # Relative to the largest: plain powers up to 56 would underflow.
-            powers = (left / (largest or 1.0)) ** (2 * m)
-            series[m] = np.sum(self.count * powers * self._geometric(2 * m, rounds)) / m
+        size = max(1, _CHUNK // max(1, rounds.size))
+        for i in range(1, _SERIES_TERMS + 1, size):
+            m = _POWERS[i : i + size, None]
+            terms = self.count * relative ** (2 * m) * self._geometric(2 * m, rounds)
+            series[i : i + size] = np.sum(terms, axis=1) / m[:, 0]
         squares = (self.scale[groups] * self.ratio[groups] ** t) ** 2
         return _Parts(squares, self.count[groups], largest, series)
 
-    def _geometric(self, power: int, first: npt.ArrayLike) -> FloatArray:
-        """Σ_{t < rounds − first} ratio^{power·t} per group."""
-        with np.errstate(divide="ignore"):
-            log_ratio = power * np.log(self.ratio)
+    def _geometric(self, power: int | IntArray, first: npt.ArrayLike) -> FloatArray:
+        """Σ_{t < rounds − first} ratio^{power·t} per group, for each power."""
+        log_ratio = -power * self._logarithms[1]
         if self.rounds is None:
             # expm1, because noise that fades slowly has a ratio near 1, where 1 − ratio^power loses its
             # digits.
@@ -390,11 +408,13 @@ class _Tails(ABC):
 
     def excess(self, near: float, far: float, probability: float, r: float) -> float:
         """About P(V > r − near) + P(V > r − far) − probability."""
-        return self.quick_tail(r - near) + self.quick_tail(r - far) - probability
+        first = self.quick_tail(r - near)
+        return first + (first if near == far else self.quick_tail(r - far)) - probability
 
     def density(self, r: float, near: float, far: float) -> float:
         """−d/dr of the two tails, about."""
-        return self.quick_density(r - near) + self.quick_density(r - far)
+        first = self.quick_density(r - near)
+        return first + (first if near == far else self.quick_density(r - far))
 
 
 @dataclass(frozen=True)
