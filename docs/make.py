@@ -50,6 +50,7 @@ FIGURES = {
     "example-clock-synchronisation.svg": "python examples/clock_synchronisation.py",
     "example-load-balancing.svg": "python examples/load_balancing.py",
     "example-smart-meters.svg": "python examples/smart_meters.py",
+    "example-hospitals.svg": "python examples/hospitals.py",
 }
 
 BLOCK = re.compile(

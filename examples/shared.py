@@ -1,4 +1,4 @@
-"""What the five examples share: two options, one table, and an eavesdropper.
+"""What the examples share: two options, one table, and an eavesdropper.
 
 Noise is simulated here, so that the numbers can be repeated. A deployment runs the same mechanisms with
 `tacit.core.noise.SafeNoise`, through `tacit session` and `tacit join`.
