@@ -44,10 +44,10 @@ open its log anew.
 def command(*, policy: Path, log: Path | None, as_json: bool, **given: Any) -> None:
     """Join the sessions of a hub that the owner's POLICY file allows.
 
-    It runs until it is stopped. Before anything is sent, it checks each session: the hub's signature, the
-    range, trusted keepers, how often and how long, and its cost against the caps in total and per window,
-    as recorded in the ledger. Only then does it read the value. After a refusal the hub gets one word,
-    and the log here has the reason. With `role = "keeper"` it is a keeper of the hub's sessions instead.
+    It runs until it is stopped. Before it reads the value or sends anything, it checks each session
+    against the policy, and its cost against the caps in the ledger. After a refusal the hub gets one
+    word, and the log here has the reason. With `role = "keeper"` it is a keeper of the hub's sessions
+    instead.
     """
     running.use_one_thread()
     from tacit.live.fleet.policy import read_policy

@@ -125,14 +125,11 @@ def command(
 ) -> None:
     """Try to break the promise: test the loss, the noise and its low bits.
 
-    Parameters are audited as they are deployed, on the lattice with exact noise. Sessions are run many
-    times with each of two values of one agent. Every test tries to tell the two values apart, or finds
-    noise that is not as declared. If keepers add the noise, everyone attacks except one agent and one
-    keeper. With --ask, the two records that are furthest apart are told apart by the messages of all
-    agents. Of transcripts only the public content is used; a folder has *.jsonl files of many sessions, or
-    two folders of them, one for each value. With --series two streams of readings that
-    the series should hide are told apart, knowing all but one keeper. Exit codes: 0 no alarm, 1 alarm, 2 the
-    input cannot be used.
+    Parameters are audited as they are deployed: sessions are run many times with each of two values of
+    one agent, and every test tries to tell the two apart, or finds noise that is not as declared. With
+    keepers, everyone attacks except one agent and one keeper. Of transcripts only the public content is
+    used. With --series two streams of readings that the series should hide are told apart, knowing all
+    but one keeper. Exit codes: 0 no alarm, 1 alarm, 2 the input cannot be used.
     """
     if out is not None:
         require_drawable(out, force, width)

@@ -101,14 +101,14 @@ def command(
 ) -> None:
     """Make keys on this machine, and get a certificate from the hub.
 
-    The invitation is in a file, on standard input (-), or the text itself. Other users of this machine
-    can read command lines, so prefer a file. Nothing is sent before the hub has proved that it has the
-    authority in the invitation. The command then writes NAME.toml, the policy that `tacit agent` reads:
-    complete it by hand, or give its numbers here. If it is interrupted, run the same command again.
+    The invitation is in a file, on standard input (-), or the text itself, which other users of this
+    machine could read. Nothing is sent before the hub has proved that it has the authority in the
+    invitation. The command then writes NAME.toml, the policy that `tacit agent` reads: complete it by
+    hand, or give its numbers here. If it is interrupted, run the same command again.
 
-    The value's file or command is tried first: one that others may read, or that gives no number, is refused
-    before the invitation is used. What it gives is not shown. A file with several invitations enrols as many
-    members; `*` in --value-file and --value-command then stands for the member's name.
+    The value's file or command is tried first: one that others may read, or that gives no number, is
+    refused before the invitation is used. A file with several invitations enrols as many members; `*` in
+    --value-file and --value-command then stands for the member's name.
     """
     from tacit.live.fleet.invitation import Invitation
 

@@ -277,17 +277,16 @@ def run_session(
 ) -> None:
     """Run a session with all connected agents, now or by schedule.
 
-    The hub designs a session for the given promise, signs it and offers it to the agents. Each owner's
-    policy decides whether to join. Without --every the command waits for the mean and prints it. An agent
-    that refused is left out of the next sessions of a schedule, for longer each time. A session whose mean
-    would say nothing is refused before anyone spends a loss on it, unless you give --anyway.
+    The hub designs a session for the given promise and offers it to the agents; each owner's policy
+    decides whether to join. Without --every the command waits for the mean and prints it. An agent that
+    refused is left out of the next sessions of a schedule, for longer each time. A session whose mean
+    would say nothing is refused, unless you give --anyway.
 
-    Noise is drawn once and one round is enough, unless you give --mixing or --law: fresh noise in every round
-    is never more accurate for one mean.
+    Noise is drawn once and one round is enough, unless you give --mixing or --law.
 
-    With --series it is one session with a mean in every slot. The agents that are connected when it is made
-    take part, and read their value again in each slot. --loss and --delta are for all means together. The
-    command ends when the series has begun, and prints the promise.
+    With --series it is one session with a mean in every slot, for the agents that are connected when it
+    is made; --loss and --delta are for all means together. The command prints the promise, and ends when
+    the series has begun.
     """
     import msgspec
 

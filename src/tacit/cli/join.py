@@ -117,16 +117,15 @@ def command(
     """Take part in SESSION with a private value, as the owner of the keys.
 
     Before anything is sent, it prints the maximum loss of the session, and refuses if that exceeds the
-    cap. The value comes from a file, standard input or the environment, never from the command line.
+    cap. The value never comes from the command line.
 
     If the session has keepers, you must trust one of them, by name and key: if all keepers collude with
     someone who has the messages, there is no protection at all.
 
-    In a series the file or command is read again in every slot, and published means are printed as they
-    arrive. Give --hides and --delta: the cap counts the loss for that change of your readings only.
+    In a series the file or command is read again in every slot, and means are printed as they arrive.
+    Give --hides and --delta: the cap counts the loss for that change of your readings only.
 
-    On a graph there is no coordinator: you connect to your neighbours, and they to you. One end of each edge
-    connects.
+    On a graph there is no coordinator: one end of each edge connects to the other.
     """
     running.use_one_thread()
     from tacit.live.runtime.participant import number_of

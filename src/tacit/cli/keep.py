@@ -29,10 +29,9 @@ Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 4 the
 def command(*, connect: tuple[str, ...], witness: Path | None, **given: Any) -> None:
     """Run a keeper of SESSION: hold masks, add noise, open each sum once.
 
-    A keeper never sees the agents' messages. Its answer is on the disk before it is sent, so after a
-    restart it repeats the same bytes. No round can finish without it. Its private key for the session
-    is in a file beside the ledger, and is deleted after the last round: keep both out of backups. A keeper
-    restored from a backup would open sums again, with other noise: --witness detects that.
+    A keeper never sees the agents' messages, and no round can finish without it. Keep its ledger, and the
+    session's private key beside it, out of backups: a restored keeper would open sums again, with other
+    noise (--witness detects that).
 
     Agents are protected as long as one keeper keeps its secrets. The keepers of a session and its
     coordinator should be run by different parties.
