@@ -35,7 +35,7 @@ def test_simulate_keeps_the_curve_and_reads_readings(run, answer, tmp_path):
 
 
 def test_simulate_with_missing_agents_on_the_grid(answer):
-    found = answer("simulate", *SMALL, "--missing", "0.1", "--on-grid", "--exact", "--runs", "3")
+    found = answer("simulate", *SMALL, "--missing", "0.1", "--on-grid", "--runs", "3")
     assert found["measured"]["missing"] == 0.1
 
 

@@ -74,7 +74,7 @@ def test_every_option_reaches_the_file(run):
         *("session", "new", "--anyway", "--roster", "certificates", "--graph", "ring:6", "--epsilon", 0.1),
         *("--range", "-5:5", "--law", "one-shot", "--rounds", 200, "--components", 2),
         *("--adjacency", 3, "--quorum", 3, "--start", 4, "--round-deadline", 2, "--start-deadline", 3),
-        *("--repeat", 0.5, "--name", "pumps", "--out", "p.toml", "--mixing", 0.5),
+        *("--name", "pumps", "--out", "p.toml", "--mixing", 0.5),
         *("--address", "agent-2=wss://192.0.2.7:7447"),
     )
     session = read_session("p.toml")
@@ -87,7 +87,7 @@ def test_every_option_reaches_the_file(run):
     assert (session.lattice.low, session.lattice.high) == (-5.0, 5.0)
     assert (session.components, session.adjacency, session.mixing) == (2, 3.0, 0.5)
     assert (session.quorum, session.start) == (3, 4)
-    assert msgspec.structs.asdict(session.deadlines) == {"round": 2.0, "start": 3.0, "repeat": 0.5}
+    assert msgspec.structs.asdict(session.deadlines) == {"round": 2.0, "start": 3.0, "repeat": 1.0}
     assert read_with_addresses("p.toml")[1] == {"agent-2": "wss://192.0.2.7:7447"}
 
 

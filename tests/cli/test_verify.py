@@ -172,7 +172,6 @@ def test_status_says_why_there_is_none(served):
         assert says in result.stderr
     for where in ("0", "70000", "ftp://x", "://"):
         assert CliRunner().invoke(main, ["status", where]).exit_code == 2
-    assert CliRunner().invoke(main, ["status", "1", "--every", "0"]).exit_code == 2
 
 
 def test_a_status_of_few_words_has_its_title_in_one_line(capsys):

@@ -232,7 +232,7 @@ def test_a_default_is_wire_format_for_ever():
 
 
 def test_options_choose_attributes_of_a_session():
-    given = {"round_deadline": 5, "repeat": None, "quorum": 2, "start": None}
+    given = {"round_deadline": 5, "start_deadline": None, "quorum": 2, "start": None}
     assert schema.chosen(given) == {"deadlines": Deadlines(round=5.0), "quorum": 2, "start": None}
     usual = Deadlines(10, 5, 0.5)
     assert schema.chosen({"start_deadline": 1.0}, deadlines=usual) == {"deadlines": Deadlines(10, 1, 0.5)}

@@ -92,16 +92,12 @@ def trajectories(*, agents: int | None, graph: str | None, **asked: Any) -> Draw
     help="Agents that tell the adversary all they know.",
     default=(),
 )
-@click.option(
-    "--range", "known", type=options.NUMBERS, metavar="LO,HI",
-    help="Prior knowledge: all values in this range are equally likely.  [default: that of made-up values]",
-)  # fmt: skip
-@click.option(
-    "--level",
-    type=options.NUMBER,
-    default=0.95,
-    show_default=True,
-    help="Probability of the credible interval, in (0, 1).",
+@options.asked(
+    "low",
+    span={
+        "help": "Prior knowledge: all values in this range, like 0:10, are equally likely.  "
+        "[default: that of made-up values]"
+    },
 )
 @delivered
 def belief(
@@ -111,8 +107,7 @@ def belief(
     agent: int,
     adversary: Any,
     compromised: tuple[int, ...],
-    known: tuple[float, ...] | None,
-    level: float,
+    span: tuple[float, float] | None,
     **asked: Any,
 ) -> Drawing:
     """What an adversary believes about one agent's value, round by round.
@@ -125,13 +120,12 @@ def belief(
     from tacit.cli.values import made_up_range
     from tacit.lab.audit.beliefs import belief as believed
 
-    prior = made_up_range(asked["source"]) if known is None else known
-    if prior is None or len(prior) != 2:
-        raise ParameterError("--range must be two numbers LO,HI. It is required if values come from a file.")
+    prior = made_up_range(asked["source"]) if span is None else span
+    if prior is None:
+        raise ParameterError("values from a file need their range: give --range, like 0:10.")
     session = _play(agents, graph, asked)
     seen = believed(
         session.history, agent, prior=(prior[0], prior[1]), adversary=adversary, compromised=compromised,
-        level=level,
     )  # fmt: skip
 
     def draw(width: Width) -> Figure:
@@ -145,7 +139,7 @@ def belief(
         "agents": session.mechanism.n,
         "agent": agent,
         "adversary": adversary,
-        "level": level,
+        "level": seen.level,
     }
     return Drawing(facts, seen.table(), draw)
 

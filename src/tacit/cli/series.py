@@ -57,10 +57,6 @@ _OPTIONS = {
     "on_grid": click.option(
         "--on-grid", is_flag=True, help="Round every agent's messages of a series as a deployment does."
     ),
-    "exact": click.option(
-        "--exact", is_flag=True,
-        help="Draw exact noise for a series, as a deployment does; then a run cannot be repeated.",
-    ),
 }  # fmt: skip
 _SERIES = ("agents", "keepers", "hides", "span", "loss", "delta")
 """What describes a series, beside its slots."""
@@ -121,7 +117,7 @@ def _question(
 
 
 def simulate(
-    *, runs: int = 100, missing: float, readings: Path | None, on_grid: bool, exact: bool, seed: int = 0,
+    *, runs: int = 100, missing: float, readings: Path | None, on_grid: bool, seed: int = 0,
     out: Path | None = None, force: bool = False, as_json: bool, **asked: Any,
 ) -> None:  # fmt: skip
     """Run a series many times and compare its error with the promise.
@@ -139,7 +135,7 @@ def simulate(
     source = _readings(readings, made, seed)
     with progress("simulate", "agents") as tell:
         ran = simulate_series(
-            made, source, runs=runs, seed=seed, missing=missing, on_grid=on_grid, safe=exact, progress=tell
+            made, source, runs=runs, seed=seed, missing=missing, on_grid=on_grid, progress=tell
         )
     if out is not None:
         _keep(ran, out)

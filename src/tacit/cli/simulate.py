@@ -86,7 +86,7 @@ def parse_record(text: str) -> Record:
 @click.option("--out", type=options.OUT_FILE, help="Write the runs to a netCDF file, like runs.nc.")
 @options.force_option
 @series.or_series(
-    series.simulate, "missing", "readings", "on_grid", "exact",
+    series.simulate, "missing", "readings", "on_grid",
     shared=("agents", "keepers", "span", "runs", "seed", "out", "force"),
 )  # fmt: skip
 @options.json_option

@@ -145,8 +145,6 @@ class Deadlines(FieldTable, frozen=True):
         Real,
         about(
             "Seconds until an unanswered message is sent again.",
-            option="repeat",
-            verbs=("session",),
             rule="above 0, to 31,622,400",
         ),
     ] = 1.0
