@@ -309,12 +309,12 @@ def test_a_masked_message_that_heard_something_else_is_found(kind, names, other,
         ({"basis": WRONG}, "wrong-reports"),
         ({"count": 3}, "wrong-reports"),
         ({"state": WRONG}, "wrong-state"),
-        ({"basis": WRONG, "count": 3}, "missing-report"),
+        ({"basis": WRONG, "count": 3}, "wrong-reports"),
     ],
     ids=["basis", "count", "state", "basis of others"],
 )
 def test_what_plain_feedback_commits_to_is_checked(lie, names, other, played, tmp_path):
-    """With reports of all four agents there. Where only three count, they may be others than these."""
+    """With reports of all four agents there: where only three count, no three of them fit."""
     game = played(rounds=4)
     file = File(game, tmp_path)
     file.change(Feedback, 3, **lie)

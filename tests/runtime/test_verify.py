@@ -341,26 +341,36 @@ def test_a_wrong_mean_is_found_to_the_last_bit(game, tmp_path):
         (tmp_path / "lie.jsonl").unlink()
 
 
-def test_messages_left_out_of_a_mean_are_found(game, tmp_path):
-    """It counts three agents and shows their messages, but commits to four, which are not all there."""
-    commits = game.codec.open(game.feedback[0]).body.basis
+@pytest.mark.parametrize("commits", ["to four", "to others"])
+def test_messages_left_out_of_a_mean_are_found(game, tmp_path, commits):
+    """It counts three agents and shows their messages, but commits to others.
+
+    These could be messages that are not there. If all agents' are there, no three of them fit.
+    """
+    basis = game.codec.open(game.feedback[0]).body.basis if commits == "to four" else bytes(range(32))
     messages = [game.codec.lifted(game.codec.open(game.reports[0][i])) for i in (0, 1, 2)]
     y = (int(game.session.lattice.mean(messages)),)
-    verdict = judged(tmp_path, game, [closed(game, 0, y=y, used=(0, 1, 2), quorum_of=commits)])
+    verdict = judged(tmp_path, game, [closed(game, 0, y=y, used=(0, 1, 2), quorum_of=basis)])
     assert (verdict.word, names(verdict)) == ("unchecked", {"missing-report"})
+    lines, told = lines_of(write(tmp_path / "t", game)), lines_of(tmp_path / "lie.jsonl")
+    whole = verify(save(tmp_path / "u", [*told[:4], lines[4], *told[4:]]), running=True)
+    assert whole.word == "unsound"
+    assert "wrong-reports" in names(whole)
 
 
 def test_a_report_that_came_too_late_contradicts_nothing(game, tmp_path):
-    """Anyone who has it can add it to a file. What was used is known if one file has that and no more."""
+    """Anyone who has it can add it to a file. What was used is the choice that the feedback commits to."""
     messages = [game.codec.lifted(game.codec.open(game.reports[0][i])) for i in (0, 1, 2)]
     y = (int(game.session.lattice.mean(messages)),)
     lines = lines_of(write(tmp_path / "t", game))
     body = [closed(game, 0, y=y, used=(0, 1, 2))]
     short = lines_of(write(tmp_path / "s", game, body))
     mixed = [*short[:4], lines[4], *short[4:]]
-    told = verify(save(tmp_path / "u", mixed), running=True)
-    assert (told.word, names(told)) == ("unchecked", {"missing-report"})
-    for paths in ([tmp_path / "u", tmp_path / "s"], [tmp_path / "s", tmp_path / "u"]):
+    for paths in (
+        save(tmp_path / "u", mixed),
+        [tmp_path / "u", tmp_path / "s"],
+        [tmp_path / "s", tmp_path / "u"],
+    ):
         assert verify(paths, running=True).sound
 
 

@@ -9,9 +9,11 @@ Memory: for each (agent, round) seen its numbers and two digests of 32 bytes.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import combinations
 from typing import Any, NamedTuple, final
 
 from tacit.base.report.numbers import counted
@@ -41,6 +43,7 @@ from tacit.live.verification.findings import GAPS, NOTES, WRONG, Finding, refusa
 
 _MOST_FINDINGS = 1000
 _MOST_NAMES = 5
+_MOST_CHOICES = 1000  # of whom a feedback may be made, if it does not use all agents
 
 
 class Slot(NamedTuple):
@@ -172,6 +175,17 @@ class Checker:
         used = tuple(sorted(reports))
         fits = body.basis == combined(reports[i].digest for i in used)
         return used if fits or len(used) == body.count == self.session.n else None
+
+    def _chosen(self, body: Feedback, reports: Mapping[int, Message]) -> tuple[int, ...] | None:
+        """Return whose reports a feedback is made of, if all agents' are there.
+
+        Then it is made of `count` of them. Nobody if no choice fits; None if that cannot be decided.
+        """
+        n, count = self.session.n, body.count
+        if self.session.keepers or len(reports) < n or math.comb(n, count) > _MOST_CHOICES:
+            return None
+        choices = combinations(sorted(reports), count)
+        return next((c for c in choices if body.basis == combined(reports[i].digest for i in c)), ())
 
     def _lost(self, body: Feedback, file: _File) -> None:
         """Check the feedback of a lost slot: it commits to no messages."""
@@ -326,10 +340,14 @@ class Checker:
             assert isinstance(message.body, Feedback)
             used = self._named(message.body, reports)
             if used is None:
+                used = self._chosen(message.body, reports)
+            if used is None:
                 there = sum(0 <= i < self.session.n for i in reports)
                 self._gaps[t] = f"there are {there} of {message.body.count}"
-            else:
+            elif used:
                 self._recompute(message, used, reports, None)
+            else:
+                self.found("wrong-reports", round=t)
         if self._gaps:
             first = min(self._gaps)
             more = f", and {counted(len(self._gaps), 'round')} with too few" if len(self._gaps) > 1 else ""
