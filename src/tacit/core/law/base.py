@@ -43,7 +43,7 @@ class MixingOrMotion:
     """
 
     def __get__(self, law: Any, owner: type | None = None) -> Any:
-        if law is None:
+        if law is None or "sigma" not in law.__dict__:
             raise AttributeError("sigma")  # so that the field has no default
         found = law.__dict__["sigma"]
         if isinstance(found, Motion):
