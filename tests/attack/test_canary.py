@@ -15,6 +15,7 @@ from tacit.cli import private_value
 from tacit.core.mechanism.whole import nearest_shift
 from tacit.core.protocol.codec import Codec
 from tacit.core.protocol.records import Began, Ended, Moved, Spoke
+from tacit.core.question import Mean
 from tacit.live.ledger.ledger import Ledger
 from tacit.live.sessions.file import write_session
 
@@ -113,10 +114,10 @@ def test_a_value_s_file_that_others_can_read_is_refused(tmp_path, mode):
     file.write_text(str(VALUE))
     file.chmod(mode)
     with pytest.raises(InputError, match="chmod 600") as raised:
-        private_value.read_value(file, False, None, 1)
+        private_value.read_value(file, Mean(0, 10), ())
     assert DIGITS[:5] not in str(raised.value)
     file.chmod(0o600)
-    assert private_value.read_value(file, False, None, 1) == VALUE
+    assert private_value.read_value(file, Mean(0, 10), ()) == VALUE
 
 
 def test_a_value_can_come_through_a_pipe(tmp_path):
@@ -124,7 +125,7 @@ def test_a_value_can_come_through_a_pipe(tmp_path):
     read, write = os.pipe()
     os.write(write, str(VALUE).encode())
     os.close(write)
-    assert private_value.read_value(Path(f"/dev/fd/{read}"), False, None, 1) == VALUE
+    assert private_value.read_value(Path(f"/dev/fd/{read}"), Mean(0, 10), ()) == VALUE
     os.close(read)
 
 
@@ -134,8 +135,8 @@ def test_a_value_that_cannot_be_read_is_not_repeated(tmp_path, content):
     file.touch(mode=0o600)
     file.write_bytes(content)
     with pytest.raises(InputError) as raised:
-        private_value.read_value(file, False, None, 1)
+        private_value.read_value(file, Mean(0, 10), ())
     assert "1234" not in str(raised.value)
     assert raised.value.__cause__ is None
     file.write_bytes(b"\xef\xbb\xbf7.5\r\n")  # as some editors write it
-    assert private_value.read_value(file, False, None, 1) == 7.5
+    assert private_value.read_value(file, Mean(0, 10), ()) == 7.5

@@ -24,7 +24,7 @@ Examples:
   tacit join load.toml --keys keys/me --value-file meter.txt --cap 1 --hides step:2 --delta 1e-6
     --trust @keepers.txt --ledger me.ledger
   tacit join ring.toml --keys keys/me --listen wss://0.0.0.0:7447 --connect wss://neighbour:7447
-    --value-env READING --cap 1 --ledger me.ledger
+    --value-file reading.txt --cap 1 --ledger me.ledger
 \b
 Exit codes: 0 finished, or stopped by SIGTERM, 2 the input cannot be used, 3 refused because of the
 cap, 4 the ledger or its disk failed, 5 the session ended early, 6 it was already over, 130 stopped
@@ -149,8 +149,6 @@ def _take_part(
     number: int,
     *,
     value_file: Path | None,
-    value_stdin: bool,
-    value_env: str | None,
     names: tuple[str, ...],
     value_command: str | None,
     hides: str | None,
@@ -169,9 +167,9 @@ def _take_part(
     if session.series is not None:
         _require_for_series(seat, state_file)
         named = {session.question: names}
-        value = private_value.chosen_source(value_command, value_file, value_stdin, value_env, named)
+        value = private_value.chosen_source(value_command, value_file, named)
     elif (hides, delta, value_command) == (None, None, None):
-        value = private_value.read_value(value_file, value_stdin, value_env, session.question, names)
+        value = private_value.read_value(value_file, session.question, names)
     else:
         raise click.UsageError(
             "--hides, --delta and --value-command are for a series, and this session is not a series."

@@ -1,18 +1,15 @@
 """An agent's private value and its final state, for its owner only.
 
-The value comes from a file, standard input or the environment, never from the command line, which every
-process of the machine can read. Errors do not repeat what was read. The final state goes to a file of mode
+The value comes from a file or a pipe, never from the command line, which every process of the machine can
+read. Errors do not repeat what was read. The final state goes to a file of mode
 600, and only with --state-file: the value can be computed from the state and the public feedback.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,7 +30,7 @@ _MOST = 1 << 26
 
 
 def value_options(command: F) -> F:
-    """Add --value-file, --value-stdin, --value-env and --field."""
+    """Add --value-file and --field."""
     for option in (
         click.option(
             "--field",
@@ -43,65 +40,40 @@ def value_options(command: F) -> F:
             help="A field of a JSON object or a column of CSV that has the value; one for each field of a "
             "record.",
         ),
-        click.option("--value-env", metavar="NAME", help="Variable that holds the private value."),
-        click.option("--value-stdin", is_flag=True, help="Read the private value from standard input."),
         click.option(
             "--value-file",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             help="File that holds the private value, mode 600: one number, or what the session asks "
-            "for, like a label and a number.",
+            "for, like a label and a number. /dev/stdin is standard input.",
         ),
     ):
         command = option(command)
     return command
 
 
-def read_value(
-    file: Path | None, stdin: bool, env: str | None, question: Question, names: Sequence[str]
-) -> Any:
-    """Return the value; None without a source, as when an agent resumes."""
+def read_value(file: Path | None, question: Question, names: Sequence[str]) -> Any:
+    """Return the value; None without a file, as when an agent resumes."""
     from tacit.live.fleet.records import read_record
     from tacit.live.fleet.sources import open_value_file
 
-    given = [source for source in (file, stdin or None, env) if source is not None]
-    if len(given) > 1:
-        raise InputError("the value must come from one place: --value-file, --value-stdin or --value-env.")
-    if not given:
+    if file is None:
         return None
-    if env is not None:
-        if env not in os.environ:
-            raise InputError(f"the environment has no variable {env}: set it, or use --value-file.")
-        return read_record(os.environ.pop(env), question, names)
-    with nullcontext(sys.stdin) if file is None else open_value_file(file) as source:
+    with open_value_file(file) as source:
         return read_record(source.read(_MOST), question, names)
 
 
-def chosen_source(
-    command: str | None, file: Path | None, stdin: bool, env: str | None, named: Mapping[Question, Any]
-) -> Readable:
+def chosen_source(command: str | None, file: Path | None, named: Mapping[Question, Any]) -> Readable:
     """Return the one source of readings, which is read in every slot."""
-    source = _source_of(command, file, stdin, env)
+    from tacit.live.fleet.sources import CommandSource, FileSource
+
+    if (command is None) == (file is None):
+        raise InputError("a series needs one source of readings: --value-file or --value-command.")
+    words = [] if command is None else shlex.split(command)
+    if command is not None and not words:
+        raise InputError("--value-command must name a command.")
+    source: ValueSource = CommandSource(words) if file is None else FileSource(file)
     source.names = named
     return source
-
-
-def _source_of(command: str | None, file: Path | None, stdin: bool, env: str | None) -> ValueSource:
-    from tacit.live.fleet.sources import CommandSource, EnvironmentSource, FileSource, LinesSource
-
-    given = [source for source in (command, file, stdin or None, env) if source is not None]
-    if len(given) != 1:
-        raise InputError(
-            "a series needs one source of readings: --value-file, --value-command, --value-stdin (the last "
-            "line so far) or --value-env."
-        )
-    if command is not None:
-        words = shlex.split(command)
-        if not words:
-            raise InputError("--value-command must name a command.")
-        return CommandSource(words)
-    if file is not None:
-        return FileSource(file)
-    return LinesSource() if stdin else EnvironmentSource(str(env))
 
 
 _MARK = "tacit_state"

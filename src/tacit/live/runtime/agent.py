@@ -195,8 +195,7 @@ class Agent(Participant):
             # A value that the session cannot use is refused before any loss is reserved for it.
             if self._value is None:
                 raise InputError(
-                    f"{self.name} has not begun this session yet: it needs its value. Give it "
-                    "(--value-file, --value-stdin or --value-env)."
+                    f"{self.name} has not begun this session yet: it needs its value. Give it (--value-file)."
                 )
             if not isinstance(self._value, Missing):
                 session.question.encode(self._value)
