@@ -6,14 +6,13 @@ from tests.doubles import known_ephemeral, known_feedback, known_key, known_seri
 from tacit.base.errors import LedgerError, ParameterError, StateError
 from tacit.core.protocol.agent import AgentMachine, chosen_parts
 from tacit.core.protocol.codec import Codec
-from tacit.core.protocol.cover import KeeperMasks, OwnNoise
 from tacit.core.protocol.effects import Expired, Halt, Heard, NoiseReady, ReadingReady, Start, Tick
 from tacit.core.protocol.filter_state import FilterState
 from tacit.core.protocol.keeper import KeeperMachine
 from tacit.core.protocol.keyring import Keyring
 from tacit.core.protocol.messages import COORDINATOR, Ask, Reason, Stop
 from tacit.core.protocol.places import LastUsed
-from tacit.core.protocol.private_state import Budget, MixingState
+from tacit.core.protocol.private_state import Budget, KeeperMasks, MixingState, OwnNoise
 from tacit.core.protocol.records import Began, Erasing, Keyed, Opened
 from tacit.core.protocol.turns import RoundTurns, SlotTurns
 

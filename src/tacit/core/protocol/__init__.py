@@ -6,8 +6,8 @@
 - `effects`, `records`: what goes into a machine and what comes out. `notices`: what it says to people, logs
   and metrics. `standing`: what notices add up to, for status pages.
 - `agent`, `coordinator`, `keeper`, `peer`: the machines. `machine`: their base class.
-- `turns`, `private_state`, `filter_state`, `cover`: the parts of an agent. They say when it speaks, what it
-  says and how that moves, with one draw and one message per update, and who hides it. Peers share the last.
+- `turns`, `private_state`, `filter_state`: the parts of an agent. They say when it speaks, what it says, how
+  that moves and who hides it, with one draw and one message per update. Peers have the second, too.
 - `pace`, `sums`, `course`: the parts of a coordinator. They say when rounds open and close, how messages are
   added up, and where the session is.
 - `opening_order`: the part of a keeper, which updates it opens. `masks`, `keyring`: masks and keys.

@@ -8,7 +8,7 @@ of the messages it made, and stays within the cap.
 Three parts are chosen from the session (`chosen_parts`). Its turns say when it speaks: in rounds, or by the
 clock of a series (`turns`). Its private state says what it says, and moves: by mixing (`private_state`), or
 not at all, with a filter (`filter_state`). Its cover hides that: with noise of its own, or with masks of
-keepers (`cover`).
+keepers (also `private_state`).
 
 Feedback is read in three places: `_classify_message` compares it with what was heard before, `_keep` stores
 it until its round has come, and `_move` makes the update. `_replay` reads it again after a restart.
@@ -27,7 +27,6 @@ import numpy as np
 
 from tacit.base.errors import ParameterError, StateError
 from tacit.core.protocol.codec import Sign, digest
-from tacit.core.protocol.cover import Cover, KeeperMasks, OwnNoise
 from tacit.core.protocol.effects import NoiseReady, ReadingReady, Send, Tick
 from tacit.core.protocol.filter_state import FilterState
 from tacit.core.protocol.keyring import Keyring
@@ -57,7 +56,16 @@ from tacit.core.protocol.notices import (
     Waiting,
 )
 from tacit.core.protocol.places import OwnPlace
-from tacit.core.protocol.private_state import Budget, MixingState, PrivateState, as_draw, require_began
+from tacit.core.protocol.private_state import (
+    Budget,
+    Cover,
+    KeeperMasks,
+    MixingState,
+    OwnNoise,
+    PrivateState,
+    as_draw,
+    require_began,
+)
 from tacit.core.protocol.records import (
     Ended,
     Erasing,

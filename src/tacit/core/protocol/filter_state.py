@@ -14,11 +14,10 @@ from typing import Any, final
 
 from tacit.base.errors import ParameterError, StateError
 from tacit.core.protocol.codec import Codec, digest
-from tacit.core.protocol.cover import Cover
 from tacit.core.protocol.exact_loss import exact
 from tacit.core.protocol.messages import NOTHING_HEARD
 from tacit.core.protocol.notices import Cost
-from tacit.core.protocol.private_state import Budget, PrivateState
+from tacit.core.protocol.private_state import Budget, Cover, PrivateState
 from tacit.core.protocol.records import Began, Moved, Record, Sampled, Silenced, Spoke, require_order
 
 

@@ -16,7 +16,6 @@ import numpy as np
 
 from tacit.base.errors import ParameterError, StateError
 from tacit.core.protocol.codec import Sign, as_numbers, digest, history
-from tacit.core.protocol.cover import OwnNoise
 from tacit.core.protocol.effects import NoiseReady, Send
 from tacit.core.protocol.keyring import Keyring
 from tacit.core.protocol.machine import AHEAD, BATCH, REMEMBERED, TELL_FIRST, TELL_IN_ROUND, Machine
@@ -41,7 +40,7 @@ from tacit.core.protocol.notices import (
     Updated,
     Waiting,
 )
-from tacit.core.protocol.private_state import Budget, MixingState, as_draw, require_began
+from tacit.core.protocol.private_state import Budget, MixingState, OwnNoise, as_draw, require_began
 from tacit.core.protocol.records import Ended, Evidence, Moved, Record, Silenced, Spoke
 from tacit.core.protocol.session import Session
 from tacit.core.protocol.tables import On, Short, Table, short

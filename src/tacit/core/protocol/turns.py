@@ -16,7 +16,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias, final
 
-from tacit.core.protocol.cover import Cover
 from tacit.core.protocol.effects import Tick
 from tacit.core.protocol.filter_state import FilterState
 from tacit.core.protocol.machine import BATCH
@@ -32,7 +31,7 @@ from tacit.core.protocol.messages import (
 )
 from tacit.core.protocol.notices import Behind, MeanPublished, Notice, Updated, Waiting
 from tacit.core.protocol.places import OwnPlace
-from tacit.core.protocol.private_state import PrivateState
+from tacit.core.protocol.private_state import Cover, PrivateState
 from tacit.core.protocol.series_clock import SlotTime
 from tacit.core.protocol.session import Session
 from tacit.core.protocol.tables import AgentPhase as P
