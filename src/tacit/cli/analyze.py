@@ -12,25 +12,37 @@ from tacit.cli import options, output
 if TYPE_CHECKING:
     from tacit.core.mechanism import Mechanism
     from tacit.core.theory.convergence import Assumption
+    from tacit.core.theory.plan import Plan
 
 EPILOG = """\b
 Examples:
   tacit analyze --agents 500 --mixing 0.8 --noise 10 --decay 0.6
   tacit analyze --graph karate --mixing 0.5 --noise 10 --decay 0.8 --json
   tacit analyze --agents 500 --mixing 0.8 --noise 5 --law one-shot --adjacency 2
+  tacit analyze --motion truck.toml
 """
 
 
 @click.command(epilog=EPILOG)
 @options.asked_by("analyze")
+@click.option(
+    "--motion",
+    "motion_file",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Agents with dynamics of their own: a TOML file with their matrices, noise and number. Their loss "
+    "is computed exactly, and a certificate of contraction is proved.",
+)
 @options.json_option
-def command(*, as_json: bool, **asked: Any) -> None:
+def command(*, as_json: bool, motion_file: str | None, **asked: Any) -> None:
     """Say what given parameters promise: privacy, accuracy, agreement.
 
     Epsilon is per unit of adjacency; the loss is epsilon × adjacency. Every number printed is
     rounded up, so the true value is never larger.
     """
     question = options.read_question(asked)
+    if motion_file is not None:
+        _analyze_motion(motion_file, question, as_json)
+        return
     mechanism = question.mechanism()
     from tacit.core.theory.promise import analyze
 
@@ -42,6 +54,59 @@ def command(*, as_json: bool, **asked: Any) -> None:
     told = made.summary()
     further = {"Assumption 1": premise.rows()} if premise else {}
     output.print_summary(replace(told, sections={**told.sections, **further}))
+
+
+def _analyze_motion(name: str, question: Plan, as_json: bool) -> None:
+    """Say what a file of agents with dynamics of their own promises."""
+    from pathlib import Path
+
+    from tacit.base.report import Row, Summary, some_rounds, up
+    from tacit.core.motion import Linear
+    from tacit.core.theory import privacy
+    from tacit.core.theory.motion_file import parse_motion_file
+    from tacit.core.theory.promise import analyze
+
+    odd = options.given(
+        "agents", "graph", "keepers", "mixing", "noise", "decay", "law", "weights", "parameters", "question"
+    )
+    if odd:
+        raise click.UsageError(f"The file of --motion says who the agents are: leave out {odd[0]}.")
+    found = parse_motion_file(Path(name).read_text(encoding="utf-8"))
+    rounds = found.rounds if question.rounds is None else question.rounds
+    adjacency = found.adjacency if question.adjacency is None else question.adjacency
+    law, motion = found.law, found.law.motion
+    if isinstance(motion, Linear):
+        said = question.promised() | {"rounds": rounds, "adjacency": adjacency}
+        made = analyze(found.mechanism, **said)
+        if as_json:
+            output.print_json(made.as_dict())
+        else:
+            output.print_summary(made.summary())
+        return
+    # A certificate proves privacy. What agents that are not linear agree on is not known.
+    epsilon, loss = privacy.epsilon(law, rounds), privacy.loss(law, adjacency, rounds)
+    numbers = {
+        "law": law.name,
+        "motion": motion.name,
+        "rounds": rounds,
+        "adjacency": adjacency,
+        "epsilon": epsilon,
+        "loss": loss,
+        "rate": motion.modulus,
+        "assumptions": list(motion.assumptions),
+    }
+    if as_json:
+        output.print_json(numbers)
+        return
+    run = "an endless run" if rounds is None else some_rounds(rounds)
+    rows = [
+        Row("epsilon", up(epsilon), f"ε per unit of adjacency, over {run}"),
+        Row("loss", up(loss), f"ε × adjacency {adjacency:g}"),
+        Row("rate", up(motion.modulus), "proved: two starts come nearer by this in every update"),
+    ]
+    output.print_summary(
+        Summary(f"{law.name} noise, {motion.name} agents", {"Privacy": rows}, motion.assumptions)
+    )
 
 
 def _assumption(mechanism: Mechanism) -> Assumption | None:

@@ -2,15 +2,17 @@
 
 - `base`: what a motion must define, and what follows from it for every motion.
 - `mixing`: the paper's motion, θ⁺ = (1 − σ)θ + σy.
-- `linear`: z⁺ = Az + By, of which Cz is said. `dyadic` is its exact arithmetic, `various`
-  has one of them per agent.
+- `linear`: z⁺ = Az + By, of which Cz is said. `various` has one of them per agent.
+- `contracting`: agents that are not linear, with a certificate that is proved.
+- `dyadic`: exact arithmetic for both.
 
 All other packages ask a motion. None of them writes 1 − σ by itself (tests/motion/test_seam.py).
 """
 
 from tacit.core.motion.base import Motion
+from tacit.core.motion.contracting import Contracting
 from tacit.core.motion.linear import Linear
 from tacit.core.motion.mixing import Mixing
 from tacit.core.motion.various import Various
 
-__all__ = ["Linear", "Mixing", "Motion", "Various"]
+__all__ = ["Contracting", "Linear", "Mixing", "Motion", "Various"]

@@ -88,20 +88,20 @@ class Linear(ByValue, Motion):
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__
-        A = _matrix(self.A, "A")
+        A = as_matrix(self.A, "A")
         n = len(A)
         if A.ndim != 2 or A.shape != (n, n) or n == 0:
             raise ParameterError(f"A must be a square matrix, got shape {A.shape}.", "A")
         set_field(self, "A", A)
-        set_field(self, "B", _vector(self.B, "B", n, "one feedback comes in"))
-        set_field(self, "C", _vector(self.C, "C", n, "one number is said"))
+        set_field(self, "B", as_vector(self.B, "B", n, "one feedback comes in"))
+        set_field(self, "C", as_vector(self.C, "C", n, "one number is said"))
         names = tuple(self.names) or tuple(f"z{k}" for k in range(n))
         if len(names) != n or len(set(names)) < n or not all(isinstance(one, str) for one in names):
             raise ParameterError(f"names must be {n} different words, one per component, got {names}.")
         set_field(self, "names", names)
         if self.norm not in NORMS:
             raise ParameterError(f"norm must be one of {', '.join(NORMS)}, got {shown(self.norm)}.")
-        set_field(self, "private", _private(self.private, names))
+        set_field(self, "private", private_widths(self.private, names))
         if self.norm == "box" and len(self.private) > MOST_CORNERED:
             raise ParameterError(
                 f"a box may have at most {MOST_CORNERED} private components, got {len(self.private)}: its "
@@ -125,12 +125,12 @@ class Linear(ByValue, Motion):
         from scipy.linalg import expm
 
         seconds = positive("seconds", seconds)
-        A = _matrix(A, "A")
+        A = as_matrix(A, "A")
         n = len(A)
         if A.ndim != 2 or A.shape != (n, n):
             raise ParameterError(f"A must be a square matrix, got shape {A.shape}.", "A")
         both = np.zeros((n + 1, n + 1))
-        both[:n, :n], both[:n, n] = A, _vector(B, "B", n, "one feedback comes in")
+        both[:n, :n], both[:n, n] = A, as_vector(B, "B", n, "one feedback comes in")
         held = expm(both * seconds)
         return cls(held[:n, :n], held[:n, n], np.asarray(C, dtype=np.float64), **given)
 
@@ -554,7 +554,8 @@ class Linear(ByValue, Motion):
         return max(most, start, feedback)
 
 
-def _matrix(given: Any, what: str) -> FloatArray:
+def as_matrix(given: Any, what: str) -> FloatArray:
+    """Return finite numbers as a read-only array."""
     try:
         array = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
@@ -565,8 +566,9 @@ def _matrix(given: Any, what: str) -> FloatArray:
     return array
 
 
-def _vector(given: Any, what: str, n: int, why: str) -> FloatArray:
-    array = _matrix(given, what)
+def as_vector(given: Any, what: str, n: int, why: str) -> FloatArray:
+    """Return n finite numbers, from a vector, a row or a column."""
+    array = as_matrix(given, what)
     if array.size != n or array.ndim not in (1, 2) or (array.ndim == 2 and 1 not in array.shape):
         raise ParameterError(
             f"{what} must have {n} numbers, one per component of the state ({why}), got shape {array.shape}.",
@@ -577,7 +579,7 @@ def _vector(given: Any, what: str, n: int, why: str) -> FloatArray:
     return array
 
 
-def _private(given: Any, names: Sequence[str]) -> tuple[tuple[int, float], ...]:
+def private_widths(given: Any, names: Sequence[str]) -> tuple[tuple[int, float], ...]:
     """Return private components by number with their widths, in order."""
     if isinstance(given, tuple) and given and all(isinstance(one, tuple) for one in given):
         given = dict(given)

@@ -1,0 +1,114 @@
+"""Agents with dynamics of their own in a TOML file, to be checked exactly.
+
+    agents = 40
+    rounds = 480
+    [motion]
+    A = [[1, 0.25], [-0.25, 0.5]]
+    B = [0, 0.25]
+    C = [1, 0]
+    names = ["speed", "acceleration"]
+    private = {speed = 1.0}
+    [noise]
+    law = "scheduled"
+    loss = 1
+
+`[motion]` may have `jacobians`, `metric` and `rate` in place of A and B: a certificate, which is proved.
+`[noise]` has the numbers of its law (noise, decay, or scales), or the loss for which the best are chosen.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.base.arguments import positive, shown, whole
+from tacit.base.errors import FileError
+from tacit.core.law import Law, Scheduled, named
+from tacit.core.mechanism import ClientServer
+from tacit.core.motion import Contracting, Linear, Motion
+
+_LINEAR = {"A", "B", "C", "private", "names", "norm", "measured", "seconds"}
+_CONTRACTING = {"jacobians", "metric", "rate", "C", "private", "names", "measured"}
+_NOISE = {"law", "noise", "decay", "scales", "loss"}
+
+
+@dataclass(frozen=True)
+class MotionFile:
+    """What a file says: a law with its motion, and for whom and how long."""
+
+    law: Law
+    agents: int
+    rounds: int | None
+    adjacency: float
+
+    @property
+    def mechanism(self) -> ClientServer:
+        """The agents around a server."""
+        return ClientServer(self.law, agents=self.agents)
+
+
+def parse_motion_file(text: str) -> MotionFile:
+    """Read agents with dynamics of their own; refuse what is not understood."""
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FileError(f"the file must be TOML, and is not: {error}.") from None
+    _only(given, {"agents", "rounds", "adjacency", "motion", "noise"}, "the file")
+    rounds = None if "rounds" not in given else whole("rounds", given["rounds"], 1)
+    adjacency = positive("adjacency", given.get("adjacency", 1.0))
+    motion = _motion(_table(given, "motion"))
+    law = _law(_table(given, "noise"), motion, rounds, adjacency)
+    return MotionFile(law, whole("agents", given.get("agents", 1), 1), rounds, adjacency)
+
+
+def _motion(given: Mapping[str, Any]) -> Motion:
+    if "jacobians" in given:
+        _only(given, _CONTRACTING, "[motion] with jacobians")
+        if ("metric" in given) != ("rate" in given):
+            raise FileError("[motion] needs both metric and rate, or neither: then a metric is looked for.")
+        if "metric" in given:
+            return Contracting(**{"C": None, "private": None, **given})
+        rest = {name: given[name] for name in ("names", "measured") if name in given}
+        C, private = given.get("C", ()), given.get("private")
+        return Contracting.searched(given["jacobians"], C, private=private, **rest)
+    _only(given, _LINEAR, "[motion]")
+    missing = [name for name in ("A", "B", "C", "private") if name not in given]
+    if missing:
+        raise FileError(f"[motion] must have A, B, C and private, and has no {missing[0]}.")
+    own = dict(given)
+    if "seconds" in own:
+        return Linear.sampled(own.pop("A"), own.pop("B"), own.pop("C"), own.pop("seconds"), **own)
+    return Linear(**own)
+
+
+def _law(given: Mapping[str, Any], motion: Motion, rounds: int | None, adjacency: float) -> Law:
+    _only(given, _NOISE, "[noise]")
+    kind = named(given.get("law", Scheduled.name))
+    if "loss" in given:
+        if len(given) > 1 + ("law" in given):
+            raise FileError("[noise] has a loss, for which noise is chosen, or numbers of its law; not both.")
+        return kind.best(motion, positive("loss", given["loss"]) / adjacency, rounds)  # type: ignore[arg-type]
+    if kind is Scheduled:
+        if "scales" not in given:
+            raise FileError("[noise] of scheduled noise must have scales, one per round, or a loss.")
+        return Scheduled.of(motion, given["scales"])
+    words = [word for word in kind.words() if word != "mixing"]
+    missing = [word for word in words if word not in given]
+    if missing:
+        raise FileError(f"[noise] of {kind.name} noise must have {' and '.join(words)}, or a loss.")
+    return kind(motion, *(given[word] for word in words))
+
+
+def _table(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = given.get(name)
+    if not isinstance(found, Mapping):
+        raise FileError(f"the file must have a table [{name}].")
+    return found
+
+
+def _only(given: Mapping[str, Any], known: set[str], where: str) -> None:
+    odd = sorted(set(given) - known)
+    if odd:
+        raise FileError(f"{where} may have {', '.join(sorted(known))}, got {shown(odd[0])}.")
