@@ -178,7 +178,7 @@ def test_infeasible_says_what_has_to_give(answer, run):
     [
         (("new", "--loss", 1, "--range", "0:1"), "Missing option '--roster'"),
         (("new", "--roster", "nowhere", "--loss", 1, "--range", "0:1"), "'nowhere' does not exist"),
-        (("new", "--roster", "certificates", "--loss", 1), "Missing option '--range'"),
+        (("new", "--roster", "certificates", "--loss", 1), "the range of values is missing"),
         (("new", "--roster", "certificates", "--range", "0:1"), "at least two of privacy"),
         (("new", *ASKED, "--agents", 5), "--agents is 5, but certificates names 6 agents"),
         (("new", *ASKED, "--agents", 6, "--graph", "ring:6"), "not both"),

@@ -33,6 +33,7 @@ Examples:
 """
 HUB = options.HUB
 _ASKED = (
+    "question",
     "epsilon",
     "loss",
     "radius",
@@ -201,6 +202,7 @@ RUN_EPILOG = """\b
 Examples:
   tacit hub run hub --loss 0.1 --range 0:50
   tacit hub run hub --loss 0.1 --range 0:50 --keepers north,south
+  tacit hub run hub --loss 1 --ask histogram:0,1,2,5,10 --keepers north,south
   tacit hub run hub --loss 0.01 --range 0:50 --every 60s --name load
   tacit hub run hub --series 35040 --every 15m --hides step:2 --loss 1 --range 0:10
     --keepers north,south --name year
@@ -214,7 +216,6 @@ was not begun or ended early.
 @click.argument("home", metavar="HUB", type=HUB)
 @options.asked(
     *_ASKED,
-    span={"required": True},
     adjacency={
         "help": "Two values of one agent that differ by at most this must be hard to tell apart (δ).  "
         "[default: the whole range]"
@@ -357,9 +358,14 @@ def _expected(store: HubStore, order: SessionOrder, *, at_once: bool) -> int:
 def _asked_fields(question: Plan) -> dict[str, Any]:
     """Return the given fields; refuse those that fix who takes part."""
     from tacit.base.errors import InputError
+    from tacit.core.question import short_form
 
     fields = {word: getattr(question, word) for word in _ASKED}
     fields = {word: value for word, value in fields.items() if value is not None}
+    if question.question is None:
+        question.span  # noqa: B018 - refuses a mean without its range
+    else:
+        fields["question"] = short_form(question.asked)
     if not isinstance(fields.get("mixing", 0.0), float):
         raise InputError("--mixing must be one number for all agents: a hub cannot know who will take part.")
     if not any(word in fields for word in ("loss", "epsilon", "radius")):

@@ -69,6 +69,13 @@ def refuse_series_options(*names: str) -> None:
 
 def require_only(question: Plan) -> None:
     """Refuse options that a series cannot use."""
+    if question.question is not None:
+        raise ParameterError(
+            "a series has the mean of one number in every slot, and its filter takes no vectors: leave --ask "
+            "out, or ask again and again with `tacit hub run --ask … --every 15m`. Each session then costs "
+            "its loss.",
+            "question",
+        )
     for name in question.given():
         if name not in _TAKEN:
             raise ParameterError(f"a series cannot use {name.replace('_', ' ')}: leave it out.", name)

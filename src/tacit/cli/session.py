@@ -47,6 +47,7 @@ Examples:
   tacit session new --roster certificates --loss 1 --range 0:50 --mixing 0.8
   tacit session new --roster keys.txt --graph ring:20 --epsilon 0.1 --range 0:10 --law one-shot
   tacit session new --roster certificates --keepers north,south --loss 0.2 --range 0:10
+  tacit session new --roster certificates --keepers north,south --loss 1 --ask histogram:0,1,2,5,10
   tacit session new --roster certificates --keepers north,south --loss 1 --range 0:10
     --series 96 --hides step:2 --every 15m
 """
@@ -94,7 +95,6 @@ def command() -> None:
 @click.option("--name", default="session", show_default=True, help="Name of the session.")
 @options.asked_by(
     "session",
-    span={"required": True},
     adjacency={
         "help": "Two values of one agent that differ by at most this must be hard to tell apart (δ).  "
         "[default: the whole range]"
@@ -141,9 +141,9 @@ def new(
 ) -> None:
     """Write a session file with the best noise for a promise.
 
-    Give --epsilon, --loss or --radius; rounding to whole numbers is included. With a coordinator, noise
-    is drawn once and one round is enough, unless you give --mixing or --law. A session whose result would
-    say nothing is refused, unless you give --anyway.
+    Give --epsilon, --loss or --radius, and --range or --ask; rounding to whole numbers is included. With a
+    coordinator, noise is drawn once and one round is enough, unless you give --mixing or --law. A session
+    whose result would say nothing is refused, unless you give --anyway.
 
     With --series, --hides and --every it is a series: a mean in every slot, with --loss and --delta for
     all of them together. A series needs --keepers.

@@ -660,6 +660,7 @@ class Session:
             rounds=self.rounds,
             spread=self.lattice.high - self.lattice.low,
             components=self.components,
+            question=self.asked,
         )
         return SessionPromise(made, tuple(self.account(i).total for i in range(self.n)))
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, final
 
 from tacit.base.errors import ParameterError, StateError
+from tacit.base.rounding import fraction_up
 from tacit.core.question.base import Answer, Encoded, Exact, MeanNoise, Part, Question, share_of
 
 
@@ -77,8 +78,7 @@ class Several(Question):
             for end in each.box
         ]
         # Rounded outwards by less than anyone could notice: the box only sizes the lattice.
-        low, high = float(min(ends)), float(max(ends))
-        return math.nextafter(low, -math.inf), math.nextafter(high, math.inf)
+        return 0.0 - fraction_up(-min(ends)), fraction_up(max(ends))
 
     @property
     def diameter(self) -> Fraction:

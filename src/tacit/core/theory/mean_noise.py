@@ -9,6 +9,7 @@ from typing import final
 import numpy as np
 
 from tacit.core.mechanism import Mechanism
+from tacit.core.motion.mixing import kept
 from tacit.core.theory import accuracy
 from tacit.core.theory.agreement import apart
 from tacit.core.theory.endings import shares
@@ -34,6 +35,7 @@ class ComponentNoise:
 
     each: LaplaceSum
     ended: tuple[Mechanism, int, float] | None = None
+    last: bool = False
     _found: dict[tuple[float, tuple[tuple[float, int], ...]], float] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -46,6 +48,15 @@ class ComponentNoise:
         """
         ended = None if rounds is None or spread is None else (mechanism, rounds, spread)
         return cls(accuracy.deviation(mechanism, rounds), ended)
+
+    @classmethod
+    def heard(cls, mechanism: Mechanism, rounds: int, spread: float) -> ComponentNoise:
+        """Return the noise of what any agent hears last, with noise drawn once.
+
+        y(T−1) = (θ(T) − (1−σ)·θ(T−1))/σ, and the average of θ(T) has the share 1 − (1−σ)^T of the noise V. So
+        y is V away from the target, and by what is left of the starts in both states.
+        """
+        return cls(accuracy.deviation(mechanism), (mechanism, rounds, spread), last=True)
 
     @property
     def variance(self) -> float:
@@ -67,7 +78,12 @@ class ComponentNoise:
         mechanism, rounds, spread = self.ended
         share = shares(mechanism, b)
         # Each of the components may be so far from the average; all of them together are within that.
-        own = apart(mechanism, rounds, spread, share.agreement / sum(many for _, many in parts)).own
+        b = share.agreement / sum(many for _, many in parts)
+        own = apart(mechanism, rounds, spread, b).own
+        if self.last:
+            sigma = float(np.max(mechanism.law.sigma))
+            before, now = (apart(mechanism, t, spread, b / 2).own for t in (rounds - 1, rounds))
+            own = (now + kept(sigma) * before) / sigma
         weight = sum(size * many for size, many in parts)
         return (self._sum_of(parts).quantile(share.average).high + weight * own) * (1 + 2.0**-40)
 

@@ -171,7 +171,7 @@ class Plan:
     components: int = _asked("whole", "analyze design session studio", "How many numbers a value has.", 1)
     question: Question | str | None = _asked(
         "question",
-        "analyze audit design simulate",
+        "analyze audit design simulate session",
         "Ask something else than a mean: count, sum:0:10, histogram:0,1,2,5, quantile:0,1,2,5:0.5, "
         "variance:0:10, … It has the range of its records, and hides any change of one.",
     )
@@ -338,7 +338,7 @@ class Plan:
         if self.question is not None:
             return self.asked.box
         if self.low is None or self.high is None:
-            raise ParameterError("the range of values is missing: give low and high.", "low")
+            raise ParameterError("the range of values is missing: give low and high, or a question.", "low")
         return self.low, self.high
 
     @property

@@ -29,6 +29,7 @@ import msgspec
 from tacit.base.arguments import plain
 from tacit.base.errors import CapExceeded, FileError, InputError, LedgerError, SessionOver, TacitError
 from tacit.base.files import private_directory, read_private, write_whole
+from tacit.core.protocol.answer import SessionAnswer
 from tacit.core.protocol.canonical import UNREADABLE
 from tacit.core.protocol.notices import MeanPublished, Notice, SlotMissed, Spoken
 from tacit.core.protocol.session import Session
@@ -102,6 +103,8 @@ class FleetMean:
     ----------
     value : float or list of float
         The mean that everyone received, clamped to the range.
+    answer : SessionAnswer or None
+        What it says to the session's question, if that is not the mean.
     rounds, agents : int
         How many rounds or slots are over, and how many agents are on the roster.
     loss, spent, cap : float
@@ -129,6 +132,7 @@ class FleetMean:
     used: int | None = None
     deviation: float | None = None
     incomplete_before: int = 0
+    answer: SessionAnswer | None = None
 
 
 @final
@@ -601,7 +605,7 @@ class FleetAgent:
             heard = result.feedback
             mean = heard if isinstance(heard, float) else [float(number) for number in heard]
             facts = (session.name, mean, result.rounds, session.n, result.loss, result.spent, result.cap)
-            self._means.append(FleetMean(*facts))
+            self._means.append(FleetMean(*facts, answer=result.answer))
             self._news.set()
         self._over(session, result.finished, result.rounds, **costs)
 

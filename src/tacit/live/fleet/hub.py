@@ -526,8 +526,9 @@ class Hub:
             return
         used = [len(names) for names in result.used]
         mean = None if result.feedback is None else session.clamp(result.feedback)
+        plain = mean if mean is None or isinstance(mean, float) else mean.tolist()
         facts: dict[str, Any] = {
-            "mean": mean if mean is None or isinstance(mean, float) else mean.tolist(),
+            "mean": plain if session.asked is None else None,
             "rounds": result.rounds,
             "agents": session.n,
             "used": used,
@@ -535,7 +536,9 @@ class Hub:
         }
         if running.unwilling:
             facts["refused"] = dict(running.unwilling)
-        if used:
+        if session.asked is not None:  # on a worker: the exact law of the noise takes its time
+            facts["answer"] = None if result.answer is None else await in_worker(result.answer.as_dict)
+        elif used:
             facts["radius"] = await self._radius(running, min(used))
             facts["low"], facts["high"] = float(session.lattice.low), float(session.lattice.high)
         await self._end(session, result, facts)

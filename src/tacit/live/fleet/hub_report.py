@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from tacit.base.errors import InputError
-from tacit.base.report import Grid, Row, Shown, Summary, near, up
+from tacit.base.report import Grid, Row, Shown, Summary, counted, near, up
+from tacit.core.protocol.answer import answer_rows
 from tacit.core.protocol.session import Session
 from tacit.core.theory.advice import absences, wide_radius
 from tacit.live.fleet.hub_directory import AUTHORITY, is_served
@@ -66,7 +67,7 @@ class HubReport(Shown):
 @final
 @dataclass(frozen=True)
 class SessionReport(Shown):
-    """How a session of a hub ended: its mean, or why it never began."""
+    """How a session of a hub ended: its answer, or why it never began."""
 
     name: str
     state: str
@@ -95,19 +96,19 @@ class SessionReport(Shown):
         A radius that is a large part of the range is warned about.
         """
         rows, notes = list[Row](), tuple[str, ...]()
+        answer = self.result.get("answer")
         if self.ran:
             used = f"{min(self.result['used'], default=0)} of {self.result['agents']}"
-            rows = [
-                Row("mean", _mean(self.result["mean"]) or "none", "public, clamped to the range"),
-                Row("agents", used, "took part"),
-            ]
+            mean = Row("mean", _mean(self.result["mean"]) or "none", "public, clamped to the range")
+            rows = [*([] if answer else [mean]), Row("agents", used, "took part")]
         if "radius" in self.result:
             meaning = "promised with 95% probability for this many agents"
             rows.append(Row("radius", up(self.result["radius"]), meaning))
             if "low" in self.result:  # stores of earlier versions lack the range
                 wide = wide_radius(self.result["radius"], self.result["high"] - self.result["low"])
                 notes = () if wide is None else (wide,)
-        return Summary(f"{self.name} is over: {self.state}", {"Session": rows}, notes)
+        asked = {} if answer is None else {"Answer": answer_rows(answer)}
+        return Summary(f"{self.name} is over: {self.state}", {**asked, "Session": rows}, notes)
 
 
 @final
@@ -264,7 +265,7 @@ class HubOverview(Shown):
                 map(_member, listed),
             ),
             (["task", "every", "sessions", "state", ""], map(_task, self.tasks[-self.last :])),
-            (["session", "begun", "state", "mean", "radius", "agents"], map(_session, others)),
+            (["session", "begun", "state", "result", "radius", "agents"], map(_session, others)),
             (
                 [
                     "series",
@@ -316,7 +317,8 @@ def _session(facts: dict[str, Any]) -> list[str]:
     radius = "" if result.get("radius") is None else up(result["radius"])
     used = f"{min(result['used'])} of {result['agents']}" if result.get("used") else ""
     begun = _when(facts["made"])
-    return [facts["name"], begun, facts["state"], _mean(result.get("mean")), radius, used]
+    found = _mean(result.get("mean")) or _parts(result.get("answer"))
+    return [facts["name"], begun, facts["state"], found, radius, used]
 
 
 def _series(facts: dict[str, Any]) -> list[str]:
@@ -343,6 +345,16 @@ def _mean(mean: float | list[float] | None) -> str:
     if mean is None:
         return ""
     return f"{len(mean):,} numbers" if isinstance(mean, list) else near(mean)
+
+
+def _parts(answer: dict[str, Any] | None) -> str:
+    """Return the kind of a question and how many parts its answer has."""
+    if answer is None:
+        return ""
+    kind = answer["question"].partition(":")[0]
+    if len(answer["parts"]) == 1:
+        return f"{kind} {near(answer['parts'][0]['estimate'])}"
+    return f"{kind}: {counted(len(answer['parts']), 'part')}"
 
 
 def _when(moment: float) -> str:

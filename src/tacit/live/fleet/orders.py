@@ -182,7 +182,7 @@ def require_useful_order(order: SessionOrder, agents: int) -> None:
     asked, kept = order.question, len(order.keepers)
     if order.series is None:
         made = answer(Plan(**asked | {"agents": agents, "keepers": kept}))
-        require_useful(made.promise.radius, asked["high"] - asked["low"])
+        require_useful(made.promise.radius, made.promise.spread)
     else:
         of = order.series
         kind = Hides.parse(of.hides).runs_with

@@ -16,13 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, cast, final
 
 from tacit.base.errors import CapExceeded, Disputed, InputError, SessionOver
 from tacit.core.protocol import exact_loss
 from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.answer import SessionAnswer, session_answer
+from tacit.core.protocol.messages import Feedback
 from tacit.core.protocol.notices import Notice
 from tacit.core.protocol.peer import PeerMachine
 from tacit.core.protocol.private_state import MixingState
@@ -315,6 +315,7 @@ class Agent(Participant):
             cap=balance.cap,
             refused=self._refusals(),
             session=self.session,
+            answer=None if private.feedback is None else self._answer(private.feedback),
         )
 
     def _series_result(self) -> SeriesResult:
@@ -341,10 +342,18 @@ class Agent(Participant):
             refused=self._refusals(),
         )
 
+    def _heard(self, numbers: tuple[int, ...]) -> list[float]:
+        return [float(self.session.lattice.value(number)) for number in numbers]
+
     def _shown(self, numbers: tuple[int, ...]) -> Any:
-        """Return the answer to the session's question; None if there is none."""
-        session = self.session
-        found = session.question.decode(
-            [float(session.lattice.value(v)) for v in numbers], session.n
-        ).estimates
-        return found[0] if len(found) == 1 else np.array(found) if found else None
+        """Return the last feedback, clamped to the range."""
+        inside = self.session.clamp(self._heard(numbers))
+        return float(inside[0]) if len(inside) == 1 else inside
+
+    def _answer(self, numbers: tuple[int, ...]) -> SessionAnswer | None:
+        """Return what the last feedback says to the session's question."""
+        used = self.session.n
+        if isinstance(self.machine, AgentMachine):
+            assert self.machine.chain.newest is not None
+            used = cast(Feedback, self.machine.codec.own(self.machine.chain.newest).body).count
+        return session_answer(self.session, self._heard(numbers), used)

@@ -12,6 +12,7 @@ from tacit.base.report import Row, Shown, Summary, near, up
 from tacit.core.theory.advice import NOT_COVERED
 
 if TYPE_CHECKING:
+    from tacit.core.protocol.answer import SessionAnswer
     from tacit.core.protocol.session import Session
 
 
@@ -29,8 +30,9 @@ class AgentResult(Shown):
     clamped : bool
         Whether the agent's value was outside the range and was clamped to it. Private.
     feedback : float, array or None
-        The answer that the last feedback gives, clamped to the range. Public: with a server all agents
-        receive the same one.
+        The last feedback, clamped to the range. Public: with a server all agents receive the same one.
+    answer : SessionAnswer or None
+        What it says to the session's question, if that is not the mean. Public.
     finished : bool
         Whether all rounds were completed.
     loss : float
@@ -50,13 +52,17 @@ class AgentResult(Shown):
     cap: float
     refused: dict[str, int]
     session: Session = field(repr=False)
+    answer: SessionAnswer | None = None
 
     @property
     def radius(self) -> float | None:
         """The radius that the session promised.
 
-        It is None if a package to compute it is not installed.
+        It is None if a package to compute it is not installed, and if more than a mean is asked: then
+        `answer` has intervals.
         """
+        if self.session.asked is not None:
+            return None
         try:
             return self.session.promise().theory.radius
         except MissingExtra:
@@ -67,9 +73,10 @@ class AgentResult(Shown):
 
         The private part is left out because standard output often ends up in a log.
         """
-        private = ("value", "clamped", "session")
+        private = ("value", "clamped", "session", "answer")
         public = {name: fact for name, fact in vars(self).items() if name not in private}
-        return public | {"radius": self.radius}
+        answer = {} if self.answer is None else {"answer": self.answer.as_dict()}
+        return public | {"radius": self.radius} | answer
 
     def summary(self) -> Summary:
         """Return the public part for people."""
@@ -84,14 +91,14 @@ class AgentResult(Shown):
             meaning = "promised if all took part in every round; tacit verify shows who did"
             promised = Row("radius", up(radius), meaning)
         public = "the last, clamped to the range; public (--state-file for your own state)"
+        asked = {} if self.answer is None else {"Answer": self.answer.rows()}
         rows = [
-            Row("feedback", heard, public),
-            promised,
+            *([] if asked else [Row("feedback", heard, public), promised]),
             Row("rounds", str(self.rounds), "all" if self.finished else "ended early"),
             Row("loss", up(self.loss), "of this session, for its adjacency"),
             Row("spent", up(self.spent), f"on this value in all sessions; the cap is {near(self.cap)}"),
         ]
-        return Summary(f"{self.agent}: result", {"Result": rows})
+        return Summary(f"{self.agent}: result", {**asked, "Result": rows})
 
 
 @final

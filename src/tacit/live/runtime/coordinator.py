@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, final
 
 from tacit.base.errors import InputError
 from tacit.base.report import Row, Shown, Summary, each, result_row, up
+from tacit.core.protocol.answer import SessionAnswer, session_answer
 from tacit.core.protocol.coordinator import CoordinatorMachine
 from tacit.core.protocol.messages import Message
 from tacit.core.protocol.records import Closed
@@ -58,11 +60,20 @@ class CoordinatorResult(Shown):
     deviation: float | None = None
     incomplete: int | None = None
 
+    @cached_property
+    def answer(self) -> SessionAnswer | None:
+        """What the last feedback says to the question; None if that is the mean."""
+        if self.feedback is None or not self.used:
+            return None
+        mean = self.feedback if isinstance(self.feedback, list) else [self.feedback]
+        return session_answer(self.session, mean, len(self.used[-1]))
+
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
-        facts = {name: fact for name, fact in vars(self).items() if name != "session"}
+        facts = {name: fact for name, fact in vars(self).items() if name not in ("session", "answer")}
         inside = None if self.feedback is None else self.session.clamp(self.feedback)
-        return facts | {"feedback_in_range": inside}
+        answer = {} if self.answer is None else {"answer": self.answer.as_dict()}
+        return facts | {"feedback_in_range": inside} | answer
 
     def summary(self) -> Summary:
         """Return the result for people, clamped to the range."""
@@ -70,7 +81,7 @@ class CoordinatorResult(Shown):
         rows = [Row("rounds", str(self.rounds), "all" if self.finished else "ended early")]
         if counts:
             rows.append(Row("messages used", each(counts), f"per round, of {session.n} agents"))
-        if self.feedback is not None:
+        if self.feedback is not None and self.answer is None:
             meaning = "the last feedback, which everyone received; public"
             if session.series is not None:
                 meaning = "the mean of the last slot, which everyone can compute; public"
@@ -84,7 +95,8 @@ class CoordinatorResult(Shown):
             refused = ", ".join(f"{count} {reason}" for reason, count in sorted(self.refused.items()))
             rows.append(Row("refused", str(sum(self.refused.values())), refused))
         title = "The session is over" if self.finished else "Ended early"
-        return Summary(title, {"Session": rows}, (NOT_COVERED,) if self.incomplete else ())
+        asked = {} if self.answer is None else {"Answer": self.answer.rows()}
+        return Summary(title, {"Session": rows, **asked}, (NOT_COVERED,) if self.incomplete else ())
 
 
 @final

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
+from tacit.base.arguments import plain
 from tacit.base.report import Row, Shown, Summary, near, some_rounds, up
 from tacit.base.rounding import product_up, shown_up
 from tacit.core.mechanism.lattice import Lattice
 from tacit.core.protocol.session import Session, SessionPromise
+from tacit.core.question import short_form
 from tacit.core.theory.advice import (
     ALL_KEEPERS,
     ONE_DRAW,
@@ -125,6 +127,7 @@ class Explanation(Shown):
             "likelihood_factor": self.factor,
             "low": lattice.low,
             "high": lattice.high,
+            "asks": short_form(session.question),
             "whole_range": session.diameter,
             "whole_range_loss": self.whole_range_loss,
             "number_bytes": session.number_bytes * session.components,
@@ -196,7 +199,7 @@ def _notes(session: Session, promise: SessionPromise) -> list[str]:
     notes = [_whole_range(session), *keeper_notes(session)]
     if session.keepers and (many := many_keepers(len(session.keepers), session.n)) is not None:
         notes.append(many)
-    if session.mechanism.law.shadowed and session.topology == "server":
+    if session.mechanism.law.shadowed and session.topology == "server" and session.asked is None:
         notes.append(ONE_DRAW)
     if (
         warning := wide_radius(promise.theory.radius, session.lattice.high - session.lattice.low)
@@ -223,6 +226,8 @@ def _notes(session: Session, promise: SessionPromise) -> list[str]:
 def _promise_rows(found: Explanation) -> list[Row]:
     session = found.session
     apart = f"two values up to {near(session.adjacency)} apart"
+    if session.asked is not None:
+        apart = "any two records"
     return [
         Row("loss", up(found.loss), "all that an agent's messages can cost it; the cap must allow it"),
         Row("first", up(found.first_loss), "of which its first message costs this"),
@@ -237,20 +242,21 @@ def _promise_rows(found: Explanation) -> list[Row]:
             up(found.factor),
             "e^loss: how many times likelier one of them can become than the other",
         ),
-        Row(
-            "range",
-            f"{near(session.lattice.low)} to {near(session.lattice.high)}",
-            _values(found),
-        ),
+        _asked_row(session),
     ]
 
 
-def _values(found: Explanation) -> str:
-    session = found.session
-    what = "a number" if session.components == 1 else f"{session.components:,} numbers"
+def _asked_row(session: Session) -> Row:
+    many = "a number" if session.components == 1 else f"{session.components:,} numbers"
     if session.asked is not None:
-        return f"the session asks for a {session.asked.kind}: every record becomes {what} in it"
-    return f"every value is {what} in it; one off it counts as the nearest end"
+        fields = " and ".join(f"a {kind}" if kind != "yes or no" else kind for kind in session.asked.fields)
+        return Row(
+            "asks for",
+            plain(short_form(session.asked)),
+            f"a record is {fields}; one off its domain is clamped to it",
+        )
+    ends = f"{near(session.lattice.low)} to {near(session.lattice.high)}"
+    return Row("range", ends, f"every value is {many} in it; one off it counts as the nearest end")
 
 
 def _rule_rows(found: Explanation) -> list[Row]:

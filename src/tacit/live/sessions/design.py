@@ -13,7 +13,7 @@ import numpy as np
 from tacit.base.arrays import FloatArray
 from tacit.base.errors import InputError
 from tacit.core.graph import Graph
-from tacit.core.law import Law
+from tacit.core.law import Law, OneShot
 from tacit.core.mechanism import Distributed, Mechanism
 from tacit.core.mechanism.lattice import Lattice
 from tacit.core.mechanism.topology import written_weights
@@ -65,6 +65,8 @@ def draft(
     n, graph = len(roster.members), question.network
     _require_fitting(n, roster, graph)
     low, high = question.span
+    if question.question is not None and question.law is None:
+        question = replace(question, law=OneShot.name)  # no other is more accurate
     if graph is None:
         question = replace(question, agents=n)
     promise = _promise(question)
@@ -84,7 +86,8 @@ def draft(
         **_further(law),
         "rounds": promise.rounds,
         "adjacency": promise.adjacency,
-        "components": question.components,
+        "components": question.asked.components,
+        "asked": question.question,
         "expires": usual_expiry(waits, promise.rounds) if expires is None else expires,
     }
 

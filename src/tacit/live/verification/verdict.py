@@ -28,6 +28,7 @@ from tacit.core.history.value import closed_pairs
 from tacit.core.mechanism import Distributed
 from tacit.core.mechanism.lattice import LatticeAgent
 from tacit.core.noise.accounting import account
+from tacit.core.protocol.answer import SessionAnswer, session_answer
 from tacit.core.protocol.codec import as_array
 from tacit.core.protocol.messages import Kind
 from tacit.core.protocol.notices import MeanPublished
@@ -182,6 +183,16 @@ class Verdict(Shown):
         if self.history is None:
             return None
         return _accuracy(self.session, self.history, self.failure_probability, self.agent)
+
+    @cached_property
+    def answer(self) -> SessionAnswer | None:
+        """What the result says to the session's question, computed anew.
+
+        None unless the session is sound, and if a mean is asked.
+        """
+        if self.result is None or not self.used or self.series is not None:
+            return None
+        return session_answer(self.session, self.result, len(self.used[-1]), self.failure_probability)
 
     @property
     def word(self) -> Literal["sound", "unchecked", "unsound"]:

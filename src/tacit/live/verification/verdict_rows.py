@@ -52,6 +52,7 @@ def verdict_dict(verdict: Verdict) -> dict[str, Any]:
         },
         "used": [_named(verdict, row, names) for row in verdict.used],
         "accuracy": verdict.accuracy and _accuracy_dict(verdict.accuracy, names),
+        **({} if verdict.answer is None else {"answer": verdict.answer.as_dict()}),
         **({} if verdict.series is None else {"series": _series_dict(verdict)}),
     }
 
@@ -88,6 +89,7 @@ def verdict_summary(verdict: Verdict) -> Summary:
     session = verdict.session
     sections = {
         "Session": _session_rows(verdict),
+        "Answer": [] if verdict.answer is None else verdict.answer.rows(),
         "Accuracy": _accuracy_rows(verdict) if verdict.series is None else _series_rows(verdict),
         "Loss": _loss_rows(verdict),
     }
@@ -116,7 +118,7 @@ def _session_rows(verdict: Verdict) -> list[Row]:
         sizes = [len(row) for row in verdict.used]
         full = sum(size == session.n for size in sizes)
         rows.append(Row("used", each(sizes), f"messages in a round; all {session.n:,} in {full:,} rounds"))
-    if verdict.claimed is not None:
+    if verdict.claimed is not None and verdict.answer is None:
         name = "result" if verdict.sound else "claimed"
         what = "the last feedback" if session.series is None else "the mean of the last slot"
         meaning = what + ("" if verdict.sound else ", not checked")
@@ -148,7 +150,7 @@ def _series_rows(verdict: Verdict) -> list[Row]:
 
 def _accuracy_rows(verdict: Verdict) -> list[Row]:
     accuracy = verdict.accuracy
-    if accuracy is None:
+    if accuracy is None or verdict.answer is not None:  # an answer has intervals of its own
         return []
     low, high, k = accuracy.weights.min(), accuracy.weights.max(), accuracy.components
     misses = f"missed with probability {near(accuracy.failure_probability)}"
