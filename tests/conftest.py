@@ -107,10 +107,11 @@ def is_concurrent(item):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Leave what all tests have imported out of garbage collection, which would look at it all again."""
+    """Collect garbage seldom, and leave out what all tests have imported: it would be looked at again."""
     gc.disable()
     found = yield
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
     return found
 

@@ -110,7 +110,8 @@ def expected_ones(chance, numbers, state, step, width):
 )
 def test_fair_bits_are_fair(step, state):
     """For discrete noise, and for continuous noise that is rounded after it is added."""
-    k = np.arange(-1000, 1001)
+    far = round(20 / step)  # beyond it the noise has a probability of e^−20
+    k = np.arange(-far, far + 1)
     whole = np.tanh(step / 2) * np.exp(-step * np.abs(k))
     within = step / 2 + 1e-3
     assert np.abs(expected_ones(whole, state + k, state, step, 8) - 0.5).max() < within
@@ -119,7 +120,7 @@ def test_fair_bits_are_fair(step, state):
         return np.where(v < 0, 0.5 * np.exp(np.minimum(v, 0)), 1 - 0.5 * np.exp(-np.maximum(v, 0)))
 
     for off in (-0.5, -0.2, 0.4):
-        cells = np.diff(below(step * (np.append(k, 1001) - 0.5 - off)))
+        cells = np.diff(below(step * (np.append(k, far + 1) - 0.5 - off)))
         assert np.abs(expected_ones(cells, state + k, state, step, 8) - 0.5).max() < within
     assert state != 100 or np.abs(whole @ bits_of(state + k, 8) - 0.5).max() > 2 * within  # not fair before
 

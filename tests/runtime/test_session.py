@@ -441,8 +441,13 @@ def test_certificates_of_two_authorities_are_refused(certificates, tmp_path):
 # ---- designs ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("one_shot", [False, True])
-@pytest.mark.parametrize("graph", [None, "ring:9", "star:9"])
+@pytest.mark.parametrize(
+    ("graph", "one_shot"),
+    [
+        *((None, False), (None, True), ("ring:9", False), ("star:9", True)),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in (("ring:9", True), ("star:9", False))),
+    ],
+)
 @pytest.mark.parametrize("asked", [{"loss": 1.0}, {"epsilon": 0.013}, {"radius": 30.0, "rounds": 300}])
 def test_what_a_session_costs_is_what_was_asked(graph, one_shot, asked):
     """On whole numbers too: a cap of just that much is enough."""

@@ -92,7 +92,7 @@ def test_a_billion_rounds():
 @pytest.mark.parametrize(
     ("mechanism", "more"),
     [
-        *(pytest.param(m, 10, marks=[pytest.mark.long] * (m.n == KARATE.n)) for m in mechanisms()),
+        *(pytest.param(m, 3, marks=[pytest.mark.long] * (m.n == KARATE.n)) for m in mechanisms()),
         *(pytest.param(m, 40, marks=pytest.mark.long) for m in mechanisms()),
     ],
 )
