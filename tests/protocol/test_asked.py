@@ -130,5 +130,7 @@ def test_bytes_have_one_form():
 
 
 def test_whoever_checks_a_session_is_told_what_it_asks():
-    assert "asks for histogram:0,1,2,5 a record is a number" in " ".join(str(explain(asking(Histogram([0, 1, 2, 5])))).split())
+    assert "asks for histogram:0,1,2,5 a record is a number" in " ".join(
+        str(explain(asking(Histogram([0, 1, 2, 5])))).split()
+    )
     assert "asks for" not in " ".join(str(explain(plain())).split())

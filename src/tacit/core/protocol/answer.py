@@ -89,7 +89,7 @@ class SessionAnswer:
 
 
 def answer_rows(answer: dict[str, Any]) -> list[Row]:
-    """Return the rows of an answer that is written as `SessionAnswer.as_dict` does."""
+    """Return the rows of an answer, from what `SessionAnswer.as_dict` wrote."""
     parts = [Part(**part) for part in answer["parts"]]
     joint = [Part(**part) for part in answer["together"]]
     alike = [part.name for part in joint] == [part.name for part in parts]
