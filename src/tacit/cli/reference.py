@@ -52,8 +52,9 @@ def markdown() -> str:
         ]
         also = [_told(option, ctx)[0] for option in command.params if _is_shared(option, ctx, shared)]
         own.epilog = _first_example(command.epilog or "")
-        if isinstance(own, click.Group):  # each of its commands has a section, with examples
-            own.commands, own.epilog = {}, None
+        if isinstance(own, click.Group):  # each of its commands has a section, with an example
+            own = click.Group(own.name, help=own.help, params=own.params, add_help_option=False)
+        own.help = (own.help or "").partition("Exit codes:")[0].rstrip()
         usage = _stripped(own.get_help(ctx)).removeprefix("Usage: ")
         text = f"## {ctx.command_path}\n\n```text\n{usage}```\n"
         names = ", ".join(f"`{name.split()[0].rstrip(',')}`" for name in also)
@@ -135,7 +136,6 @@ def _settings(command: click.Command) -> dict[str, Any]:
 
 _FIELDS = re.compile(r"(<!-- session fields -->\n).*?(<!-- end -->)", re.DOTALL)
 _TYPES = {
-    Endpoint: "only in files",
     Digest: "32 bytes",
     Hides: "map",
     MemberKey: "32 bytes",
@@ -168,7 +168,9 @@ def session_fields() -> str:
         *(
             (f"`{place}`", _where(where[place]), _type(field), _default(field, meta), _meaning(meta))
             for place, (field, meta) in found.items()
-            if not place.startswith(("series.hides.", "keepers.")) and not _is_table(field)
+            if not place.startswith(("series.hides.", "keepers."))
+            and not _is_table(field)
+            and kind_of(field) is not Endpoint  # not part of the session
         ),
     ]
     return "".join(f"| {' | '.join(map(str, row))} |\n" for row in rows)
