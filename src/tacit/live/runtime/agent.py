@@ -16,28 +16,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, final
+from typing import TYPE_CHECKING, Any, final
 
-from tacit.base.errors import CapExceeded, Disputed, InputError, SessionOver
+from tacit.base.errors import Disputed, InputError, SessionOver
 from tacit.core.protocol import exact_loss
 from tacit.core.protocol.agent import AgentMachine
-from tacit.core.protocol.answer import SessionAnswer, session_answer
-from tacit.core.protocol.messages import Feedback
 from tacit.core.protocol.notices import Notice
 from tacit.core.protocol.peer import PeerMachine
-from tacit.core.protocol.private_state import MixingState
-from tacit.core.protocol.records import Ended, Sampled
+from tacit.core.protocol.records import Ended
 from tacit.core.question import Missing
 from tacit.live.identity.identity import Identity
 from tacit.live.ledger import key_guard
 from tacit.live.ledger.budget import Hidden, Window
 from tacit.live.ledger.group_commit import Taker
 from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime.agent_kind import chosen_kind
 from tacit.live.runtime.agent_result import AgentResult, SeriesResult
 from tacit.live.runtime.clock import Clock
-from tacit.live.runtime.noise import noise_ahead
 from tacit.live.runtime.participant import Ends, Participant, number_of
-from tacit.live.runtime.readings import Readable, SlotReader
+from tacit.live.runtime.readings import Readable
 from tacit.live.sessions.trust import require_trusted_keeper
 from tacit.live.transport.base import Transport
 
@@ -45,13 +42,6 @@ if TYPE_CHECKING:
     from tacit.core.protocol.records import Record
     from tacit.core.protocol.session import Session
     from tacit.live.ledger.budget import Reservation
-
-
-_WRONG_KIND = {
-    True: "session {} is a series, which reads a value in every slot: give `Agent` a source of readings, or "
-    "use `tacit join` with one.",
-    False: "session {} is not a series: give `Agent` the value itself, not a source of readings.",
-}
 
 
 def set_aside(
@@ -71,7 +61,7 @@ def set_aside(
     A session counts with its whole range. A series counts once, if the owner accepts what it hides. A second
     call for the same session reserves nothing more.
     """
-    hidden = None if session.series is None else Hidden(session.series.hides, session.series.delta)
+    hidden = chosen_kind(session).hidden
     return ledger.reserve(
         session.id,
         label,
@@ -151,8 +141,9 @@ class Agent(Participant):
         trouble: Callable[[str], None] = lambda _: None,
         unread: Callable[[int, str], None] = lambda *_: None,
     ) -> None:
-        if isinstance(value, Readable) != (session.series is not None):
-            raise InputError(_WRONG_KIND[session.series is not None].format(session.name))
+        self._kind = chosen_kind(session)
+        if isinstance(value, Readable) != self._kind.reads:
+            raise InputError(self._kind.other.format(session.name))
         super().__init__(
             session,
             ledger=ledger,
@@ -191,7 +182,7 @@ class Agent(Participant):
         session = self.session
         self._over_before = any(isinstance(record, Ended) for record in records)
         self._require_open(ledger, records)
-        if not records and session.series is None:
+        if not records and not self._kind.reads:
             # A value that the session cannot use is refused before any loss is reserved for it.
             if self._value is None:
                 raise InputError(
@@ -203,14 +194,13 @@ class Agent(Participant):
         if session.keepers:
             made["private"] = ledger.ephemeral_key(session.id, self.number, session.expires)
         kind: Any = PeerMachine if session.topology == "graph" else AgentMachine
-        if session.series is not None:
-            unsure = any(isinstance(record, Sampled) for record in records)
-            self._reader = SlotReader(session.series, self._value, unsure=unsure, unread=self._unread)
+        if self._kind.reads:
+            self._kind.read_from(self._value, records, self._unread)
+            self._value = None  # its machine has no value
         if records:
             machine = kind.resume(session, self.number, records, **made)
         else:
-            value = self._value if session.series is None else None
-            machine = kind(session, self.number, value, **made)
+            machine = kind(session, self.number, self._value, **made)
         self._value = None  # only the machine keeps the state from here on
         return machine
 
@@ -254,11 +244,7 @@ class Agent(Participant):
 
     def _sources(self) -> dict[str, Any]:
         self._require_undisputed()  # the takers have the evidence by now
-        if self.session.series is not None:
-            return {"readings": self._reader.read}
-        if self.session.keepers:  # they draw the noise
-            return {"salted": True}
-        return {"noise": noise_ahead(self.session, self.number)}
+        return self._kind.sources(self.number)
 
     def _require_undisputed(self) -> None:
         """Raise if signed feedback has a message that this agent did not send."""
@@ -281,79 +267,10 @@ class Agent(Participant):
         """
         await self.ended()
         self._require_undisputed()
-        result = self._result() if self.session.series is None else self._series_result()
+        assert self._ledger is not None
+        balance = self._ledger.balance(self._label)
+        facts = {"agent": self.name, "spent": balance.spent, "cap": balance.cap}
+        result = self._kind.result(self.machine, **facts, refused=self._refusals())
         if self._over_before:
-            raise SessionOver(self._words_for_over(), result)
+            raise SessionOver(self._kind.over(self.name, self.machine.update), result)
         return result
-
-    def _words_for_over(self) -> str:
-        what, session = f"over for {self.name} before, after", self.session
-        if session.series is not None:
-            slots = f"{self.machine.update} of {session.rounds} slots"
-            return f"series {session.name} was {what} {slots}: ask for a new one."
-        return (
-            f"session {session.name} was {what} {self.machine.update} of {session.rounds} rounds: "
-            "nothing was computed now, and a value that was given now was not used. Ask for a new session."
-        )
-
-    def _result(self) -> AgentResult:
-        phase = self.machine.phase.value
-        if phase == "declined":
-            raise CapExceeded("the whole session would exceed the owner's cap: nothing was sent.")
-        assert self._ledger is not None
-        private, balance = self.machine.private, self._ledger.balance(self._label)
-        assert isinstance(private, MixingState)
-        return AgentResult(
-            agent=self.name,
-            value=private.value(),
-            clamped=private.clamped,
-            feedback=None if private.feedback is None else self._shown(private.feedback),
-            finished=phase == "finished",
-            rounds=private.update,
-            loss=private.spent_here,
-            spent=balance.spent,
-            cap=balance.cap,
-            refused=self._refusals(),
-            session=self.session,
-            answer=None if private.feedback is None else self._answer(private.feedback),
-        )
-
-    def _series_result(self) -> SeriesResult:
-        assert self._ledger is not None
-        assert self.session.series is not None
-        balance, machine = self._ledger.balance(self._label), self.machine
-        assert isinstance(machine, AgentMachine)
-        last = machine.published()
-        mean = None if last is None else last.mean
-        return SeriesResult(
-            agent=self.name,
-            finished=machine.phase.value == "finished",
-            slots=machine.update,
-            sent=len(machine.private.digests),
-            mean=None if mean is None else self.session.clamp(mean),
-            deviation=None if last is None else last.deviation,
-            used=0 if last is None else last.count,
-            agents=self.session.n,
-            incomplete=machine.incomplete,
-            loss=machine.private.spent_here,
-            delta=self.session.series.delta,
-            spent=balance.spent,
-            cap=balance.cap,
-            refused=self._refusals(),
-        )
-
-    def _heard(self, numbers: tuple[int, ...]) -> list[float]:
-        return [float(self.session.lattice.value(number)) for number in numbers]
-
-    def _shown(self, numbers: tuple[int, ...]) -> Any:
-        """Return the last feedback, clamped to the range."""
-        inside = self.session.clamp(self._heard(numbers))
-        return float(inside[0]) if len(inside) == 1 else inside
-
-    def _answer(self, numbers: tuple[int, ...]) -> SessionAnswer | None:
-        """Return what the last feedback says to the session's question."""
-        used = self.session.n
-        if isinstance(self.machine, AgentMachine):
-            assert self.machine.chain.newest is not None
-            used = cast(Feedback, self.machine.codec.own(self.machine.chain.newest).body).count
-        return session_answer(self.session, self._heard(numbers), used)

@@ -83,7 +83,7 @@ class CoordinatorResult(Shown):
             rows.append(Row("messages used", each(counts), f"per round, of {session.n} agents"))
         if self.feedback is not None and self.answer is None:
             meaning = "the last feedback, which everyone received; public"
-            if session.series is not None:
+            if self.incomplete is not None:  # of a series
                 meaning = "the mean of the last slot, which everyone can compute; public"
             rows.append(result_row("result", self.feedback, session.clamp(self.feedback), meaning))
         if self.deviation is not None:
