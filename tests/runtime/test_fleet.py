@@ -660,7 +660,7 @@ def test_a_hub_killed_before_it_saved_the_keepers_answers_gets_them_again(tmp_pa
 
             hub._ledger.append = kept
             await fleet.until(lambda: len(hub.gateway.members) == 5)
-            [(_, first)] = await fleet.run(least=3, keepers=("north", "south"), repeat=0.05)
+            [(_, first)] = await fleet.run(least=3, keepers=("north", "south"))
             await fleet.until(lambda: not any(member.sessions for member in members))
         Ledger(killed / LEDGER, copied=True).close()
         fleet.home = killed
