@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 from tests.runtime.fleets import Fleet, following, refusals
 
-from tacit.base.report import text
 from tacit.core.question import parse_question
 from tacit.live.fleet.hub_report import SessionReport
 from tacit.live.fleet.policy import accepted_question
@@ -115,7 +114,7 @@ def main(agents, loss):
     with tempfile.TemporaryDirectory() as folder:
         found = asyncio.run(ask_all(Path(folder), agents, loss=loss))
     for word, (report, verdict) in found.items():
-        print(text(report.summary()))
+        print(report)
         true = ", ".join(f"{part.name} {part.estimate:.6g}" for part in truth(word, agents).parts)
         print(f"   truth: {true}\n   verdict: {verdict.word}\n")
 

@@ -295,6 +295,16 @@ def test_a_variance_is_not_biased_by_the_noise():
     assert question.decode(mean, 100, noise).parts[0].estimate == pytest.approx(25 * (0.25 + noise.variance))
 
 
+def test_the_sum_of_a_group_may_be_below_the_range_of_its_numbers():
+    """Records of other groups count as 0. The sum was clamped to as many times the least number."""
+    question = GroupBy(["a", "b"], Sum(5, 10))
+    vectors = [question.encode(record).vector for record in [("a", 7), ("b", 8), ("b", 9), ("b", 6)]]
+    mean = [float(sum(column)) / 4 for column in zip(*vectors, strict=True)]
+    assert question.decode(mean, 4).estimates == (7, 23)
+    for part in question.decode(mean, 4, noise_of(question, 4)).parts:
+        assert part.low <= part.estimate <= part.high
+
+
 def test_means_of_groups_come_with_their_sizes_and_none_for_an_empty_group():
     question, noise = GroupBy(["a", "b"], Mean(0, 10)), Normal(0.01)
     records = [("a", 2)] * 30 + [("a", 4)] * 30

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import binom
+from tests.attack.judges import second_verifier
 from tests.doubles import Harness, ScriptedNoise, known_key, known_session
 
 from tacit.core.law import OneShot
@@ -51,6 +52,8 @@ def test_the_number_of_records_that_were_used_is_part_of_the_answer(tmp_path, ke
     verdict = judged(tmp_path / "t", played(RECORDS, absent=[1], keepers=keepers))
     assert (verdict.word, verdict.answer.records) == ("sound", 3)
     assert verdict.answer.each.estimates == pytest.approx((1, 1, 1), abs=1e-6)
+    other = second_verifier().judged([(tmp_path / "t").read_bytes()], running=False)
+    assert other["answer"] == pytest.approx(verdict.answer.each.estimates)
     rows = {row.name: row.meaning for row in verdict.answer.rows()}
     assert rows["question"].startswith("of 3 records")
     assert set(LOADS.names) < set(rows)

@@ -369,6 +369,7 @@ FROM_TEXT = [
     ('["north", 3]', GROUPS, (), ("north", 3)),
     ('{"load": 3, "town": "north", "x": 1}', GROUPS, ("town", "load"), ("north", 3)),
     ('{"town": "north", "load": 3}\n{"town": "south", "load": 4}\n', GROUPS, ("town", "load"), ("south", 4)),
+    ('[{"town": "a", "load": 3},\n{"town": "south", "load": 4}]\n', GROUPS, ("town", "load"), ("south", 4)),
     ("load,town\n3,north\n4,south\n", GROUPS, ("town", "load"), ("south", 4)),
     ("load,town\n3,north\n", Mean(0, 10), ("load",), 3),
     ("1; south; 4", Several([Count(), GROUPS]), (), (1, ("south", 4))),

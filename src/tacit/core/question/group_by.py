@@ -143,12 +143,15 @@ class GroupBy(Question):
 
         A mean or variance of a group that may be empty has no part: there is no answer.
         """
-        k, parts = self._block.components, []
+        block, asked = self._block, self.question
+        if isinstance(asked, Sum):  # whoever is not in the group counts as 0, which may be off the range
+            block = Sum(min(asked.low, 0.0), max(asked.high, 0.0))
+        k, parts = block.components, []
         b = share_of(failure_probability, len(self.labels)) if together else failure_probability
         b = b / 2 if together and self._sized else b  # the size and the mean of a group have the same noise
         for i, label in enumerate(self.labels):
             own = mean[k * i : k * (i + 1)]
-            found = list(self._block.decode(own, records, noise, b, together=together).parts)
+            found = list(block.decode(own, records, noise, b, together=together).parts)
             if self._sized:
                 size = Count().decode(own[:1], records, noise, b).parts[0]
                 found = [size._replace(name="size"), *(part._replace(name="mean") for part in found)]

@@ -59,10 +59,11 @@ def _cells(given: Any, question: Question, names: Sequence[str]) -> list[Any]:
 def _parsed(text: str, many: int, names: Sequence[str]) -> Any:
     if text.startswith("{"):
         return json.loads(text.splitlines()[-1] if "\n{" in text else text)
+    if text.startswith("["):
+        found = json.loads(text)
+        return found[-1] if isinstance(found[-1], dict) else found  # rows, as databases write them
     if names:
         return list(csv.DictReader(text.splitlines(), strict=True))[-1]
-    if text.startswith("["):
-        return json.loads(text)
     last = text.splitlines()[-1].strip()
     if many == 1:
         return last.strip('"')
