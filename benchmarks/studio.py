@@ -25,7 +25,7 @@ MOVE = """([slider, key]) => new Promise(done => {
     const before = words();
     const watch = new MutationObserver(() => { if (words() !== before) { watch.disconnect(); done(); } });
     watch.observe(chart, {subtree: true, childList: true, characterData: true});
-    const thumb = document.querySelector(`[role=slider][aria-label="${slider}"] [tabindex]`);
+    const thumb = document.querySelector(`[role=slider][aria-label="${slider}, as a slider"] [tabindex]`);
     thumb.dispatchEvent(new KeyboardEvent('keydown', {keyCode: key, bubbles: true}));
 })"""
 LEFT, RIGHT = 37, 39

@@ -75,3 +75,27 @@ def test_the_command_line_simulates_a_file_of_records(tmp_path):
         assert refused.exit_code == 2
         assert "2.5" not in refused.output
     assert GroupBy(["north", "south"], Sum(0, 10)).kind in json.dumps(json.loads(told.output)["answers"])
+
+
+def test_a_range_says_how_far_values_spread_and_a_mean_clamps_them(tmp_path):
+    file = tmp_path / "vectors.csv"
+    file.write_text("1, 12\n3, 4\n")
+    base = [
+        "simulate",
+        "--agents",
+        "2",
+        "--mixing",
+        "0.9",
+        "--noise",
+        "0.01",
+        "--law",
+        "one-shot",
+        "--runs",
+        "5",
+    ]
+    told = CliRunner().invoke(main, [*base, "--range", "0:10", "--values", str(file), "--json"])
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.output)["spread"] == 10
+    file.write_text("1\n12\n")
+    told = CliRunner().invoke(main, [*base, "--ask", "mean:0:10", "--values", str(file), "--json"])
+    assert json.loads(told.output)["answers"]["parts"][0]["truth"] == pytest.approx(5.5)

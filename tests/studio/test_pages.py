@@ -307,3 +307,19 @@ async def test_what_a_field_that_cannot_be_used_leaves_on_the_watch_page_is_mark
         await until(lambda field=field, says=says: says in (field.error or ""))
         put(user, marker, "1")
     assert not [record for record in caplog.records if record.exc_info]
+
+
+async def test_a_histogram_is_planned_and_watched(user):
+    asked = "find=accuracy&ask=histogram&domain=0,1,2&keepers=2&agents=1,000"
+    await user.open(f"/?{asked}")
+    await see(user, "Within 8.227\u00a0records")
+    assert chart(user, "Interval of each part")["xAxis"]["data"] == ["0 to 1", "1 to 2"]
+    put(user, "ask", "count")
+    await see(user, "Within 4.114\u00a0records")
+    put(user, "ask", "word")
+    await user.should_see(marker="domain", retries=PATIENCE)
+    put(user, "domain", "mode")
+    await see(user, "A field cannot be used")
+    await user.open(f"/watch?{asked}")
+    await see(user, "The simulated answer")
+    await see(user, "the truth is")

@@ -108,12 +108,14 @@ def command(
     """
     if out is not None:
         output.require_writable(out, force)
+    word = asked["question"]
     question = options.read_question(asked)
     mechanism = question.mechanism()
-    asks = question.asked if question.question is not None or question.low is not None else None
+    asks = None if word is None else question.asked
     if asks is None:
         values: Any = read_values(source, mechanism.n, seed)
-        question = replace(question, spread=made_up_spread(source) or 1.0)
+        if question.low is None:
+            question = replace(question, spread=made_up_spread(source) or 1.0)
     else:
         values = read_records(source, mechanism.n, seed, asks)
     made = _promise(mechanism, question)

@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 from tacit.base.rounding import shown_up
+from tacit.core.theory.planned_answer import PlannedAnswer
 from tacit.lab.plots.curves import SeriesCurves
 from tacit.studio.planning import TradeoffCurve, steps
 from tacit.studio.words import with_unit
@@ -19,6 +20,7 @@ Options = dict[str, Any]
 
 INK, MUTED, LINE, CARD = "var(--ink)", "var(--muted)", "var(--line)", "var(--card)"
 ACCENT, SECOND, THIRD, WASH = "var(--accent)", "var(--second)", "var(--third)", "var(--wash)"
+_PARTS = 24  # of an answer, in one chart
 _NARROW = 325  # pixels that a chart on a phone has
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 
@@ -127,8 +129,8 @@ def tradeoff(curves: dict[str, TradeoffCurve | None]) -> Options:
     One setting is shown with one-shot noise and Chebyshev's bound, two settings with one-shot noise only.
     """
     drawn = {name: curve for name, curve in curves.items() if curve is not None}
-    unit = next((curve.unit for curve in drawn.values()), "")
-    options = frame("privacy loss (less is more private) →", with_unit("mean within ±", unit))
+    unit, of = next(((curve.unit, curve.of) for curve in drawn.values()), ("", "mean"))
+    options = frame("privacy loss (less is more private) →", with_unit(f"{of} within ±", unit))
     tallest = [0.0]
     rightmost = _round_number(max((float(steps(curve)[-1]) for curve in drawn.values()), default=1.0))
     colours = (ACCENT, SECOND)
@@ -217,3 +219,32 @@ def _round_number(value: float) -> float:
     """Return a round number at or just above the value, to end an axis at."""
     ten = 10.0 ** math.floor(math.log10(value))
     return next(k * ten for k in (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10) if k * ten >= value * (1 - 1e-9))
+
+
+def intervals(answer: PlannedAnswer | None, unit: str) -> Options:
+    """Return the intervals of an answer: for each part, and for all at once."""
+    options = frame("", unit)
+    each = [] if answer is None else list(answer.each.parts[:_PARTS])
+    joint = {} if answer is None else {part.name: part for part in answer.together.parts}
+    shown = [part for part in each if part.low is not None and part.high is not None]
+    options["xAxis"] = options["xAxis"] | {"type": "category", "data": [part.name for part in shown]}
+
+    def bars(name: str, ends: list[tuple[float, float]], colour: str, stack: str) -> list[Options]:
+        bar = {"type": "bar", "stack": stack, "silent": True, "barMaxWidth": 26}
+        seen = {"name": name, "color": colour, "itemStyle": {"color": colour}}
+        return [
+            bar | {"itemStyle": {"color": "transparent"}, "data": [low for low, _ in ends]},
+            bar | seen | {"data": [high - low for low, high in ends]},
+        ]
+
+    alone = [(part.low or 0.0, part.high or 0.0) for part in shown]
+    wider = [joint.get(part.name, part) for part in shown]
+    wide = [(part.low or 0.0, part.high or 0.0) for part in wider]
+    options["series"] = [
+        *bars("each part", alone, ACCENT, "each"),
+        *bars("all parts at once", wide, SECOND, "all"),
+    ]
+    legend(options, ["each part", "all parts at once"])
+    options["legend"] |= {"itemStyle": {"opacity": 1}, "itemWidth": 12}
+    options["tooltip"] = {"show": False}
+    return options

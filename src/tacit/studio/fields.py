@@ -106,6 +106,13 @@ class Fields(ABC, Generic[F, A]):
         self._choices[name] = made.mark(f"{name}{self._name}")
         return made
 
+    def _select(self, name: str, labels: Mapping[str, str], label: str) -> ui.select:
+        made = ui.select(
+            dict(labels), value=getattr(self.form, name), label=label, on_change=self._on(name)
+        ).props("dense outlined stack-label hide-bottom-space")
+        self._choices[name] = made.mark(f"{name}{self._name}")
+        return made
+
     def _text(self, name: str, label: str) -> ui.input:
         made = ui.input(label, value=getattr(self.form, name), on_change=self._on(name))
         made.props("dense outlined stack-label hide-bottom-space autocomplete=off spellcheck=false")

@@ -22,14 +22,27 @@ FINDS = {
 }
 TRUSTED = {"0": "Nobody", "1": "One keeper", "2": "One of two keepers", "3": "One of three keepers"}
 """Whom agents trust, by the number of keepers."""
+ASKS = {
+    "mean": "the mean",
+    "sum": "the sum",
+    "count": "how many say yes",
+    "histogram": "a histogram",
+    "quantile": "the median",
+    "variance": "the variance",
+    "word": "something else, in one word",
+}
+"""What is asked of the agents' records."""
+_OF_NUMBERS, _OF_BUCKETS = ("mean", "sum", "variance"), ("histogram", "quantile", "word")
 PLACES = {"server": "around a server", "graph": "on a graph"}
 PRIVACIES = {"loss": "over the whole range", "epsilon": "per unit (ε)"}
 _TYPED_IN = {
     "failure_probability": "probability", "epsilon": "budget", "loss": "budget", "true_average": "average",
+    "question": "domain",
 }  # fmt: skip
 """Where a field of a question has another name in the form."""
 _CHOICES = {
     "find": FINDS, "place": PLACES, "privacy": PRIVACIES, "keepers": TRUSTED, "average": ("yes", "no"),
+    "ask": ASKS,
 }  # fmt: skip
 _MOST_QUOTED = 60
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?")
@@ -65,11 +78,15 @@ class Form:
     tolerance: str = ""
     components: str = "1"
     keepers: str = "0"
+    ask: str = "mean"
+    domain: str = "0, 1, 2, 5, 10"
 
     def used(self) -> frozenset[str]:
         """Return the fields that the question uses; the page shows only these."""
-        names = {"find", "low", "high", "unit", "probability", "components"}
-        names |= {"rounds", "mixing", "adjacency", "tolerance"}
+        names = {"find", "ask", "probability", "rounds", "mixing", "tolerance"}
+        names |= {"components", "adjacency"} if self.ask == "mean" else set()
+        names |= {"low", "high", "unit"} if self.ask in _OF_NUMBERS else set()
+        names |= {"domain"} if self.ask in _OF_BUCKETS else set()
         on_graph = self.find != "size" and self.place == "graph"
         names |= {"graph", "average"} if on_graph else {"keepers"}
         if self.find != "size":
@@ -202,6 +219,31 @@ def field_of(name: str | None) -> str:
     return field if field in Form.__dataclass_fields__ else ""
 
 
+def shown_field(name: str | None, form: Form) -> str:
+    """Return the form's field for a field of a plan; "" if it is not shown."""
+    field = field_of(name)
+    if field == "domain" and form.ask in _OF_NUMBERS:
+        return "high"  # a range that is none
+    return field if field in form.used() else ""
+
+
+def _asked(form: Form, get: Reader) -> dict[str, Any]:
+    """Return what the form asks of the records."""
+    if form.ask not in ASKS:
+        raise FieldErrors({"domain": f"the question must be one of {', '.join(ASKS)}."})
+    numbers = form.ask in _OF_NUMBERS
+    low, high = (get(name, number, getattr(form, name)) if numbers else None for name in ("low", "high"))
+    if form.ask == "mean":
+        return {"low": low, "high": high, "components": get("components", whole, form.components)}
+    if get.wrong:
+        return {}
+    domain = ",".join(part.strip() for part in form.domain.split(","))
+    words = {"count": "count", "word": form.domain.strip()}
+    words |= {name: f"{name}:{domain}" for name in ("histogram", "quantile")}
+    words |= {name: f"{name}:{low!r}:{high!r}" for name in ("sum", "variance")}
+    return {"question": words[form.ask]}
+
+
 def read(form: Form) -> Plan:
     """Turn the fields into a question, or report every field that is wrong.
 
@@ -211,9 +253,7 @@ def read(form: Form) -> Plan:
         With one sentence per field, the same as on the command line.
     """
     get, used = Reader(), form.used()
-    said: dict[str, Any] = {"low": get("low", number, form.low), "high": get("high", number, form.high)}
-    said["failure_probability"] = get("probability", failure, form.probability)
-    said["components"] = get("components", whole, form.components)
+    said = _asked(form, get) | {"failure_probability": get("probability", failure, form.probability)}
     if "agents" in used:
         said["agents"] = get("agents", whole, form.agents)
     if "graph" in used:
@@ -225,11 +265,11 @@ def read(form: Form) -> Plan:
     if "budget" in used:
         said["loss" if form.privacy == "loss" else "epsilon"] = get("budget", number, form.budget)
     for name, reader in (("rounds", whole), ("mixing", number), ("adjacency", number), ("tolerance", number)):
-        if getattr(form, name).strip():
+        if name in used and getattr(form, name).strip():
             said[name] = get(name, reader, getattr(form, name))
     if get.wrong:
         raise FieldErrors(get.wrong)
     try:
         return Plan(**said)
     except ParameterError as error:
-        raise FieldErrors({field_of(error.field): str(error)}) from None
+        raise FieldErrors({shown_field(error.field, form): str(error)}) from None

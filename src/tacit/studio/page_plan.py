@@ -17,7 +17,7 @@ from tacit.studio.examples import PLAN
 from tacit.studio.fields import Fields
 from tacit.studio.form import EXAMPLE, Form, from_query
 from tacit.studio.panel import Panel
-from tacit.studio.planning import PlanAnswer, TradeoffCurve
+from tacit.studio.planning import PlanAnswer, TradeoffCurve, unit_of
 from tacit.studio.series_planning import SeriesAnswer
 from tacit.studio.shell import Numbers, PageNotice, card, chart, code, kinds, page, paragraph, redraw
 
@@ -100,6 +100,8 @@ class PlanPage:
                 self._panel = Panel(form, self._show, self._draw)
             with ui.element("div").classes("stack"):
                 self._answer: AnswerCard[Form] = AnswerCard()
+                with card("Intervals of the answer, if records are spread evenly") as self._parts:
+                    self._intervals = chart(charts.intervals(None, ""), "Interval of each part", "low")
                 with card("Privacy against accuracy") as self._card:
                     self._picture = chart(charts.tradeoff({"": None}), "Radius against privacy loss")
                 self._numbers = Numbers()
@@ -109,6 +111,7 @@ class PlanPage:
                         self._watch = ui.link("Watch a session with these numbers", "/watch")
                         self._compare = ui.link("Compare with another setting", "/compare")
         self._card.set_visibility(False)
+        self._parts.set_visibility(False)
         self._same.set_visibility(False)
         address.follow(self._moved)
         if form == EXAMPLE and PLAN.found is not None:
@@ -135,6 +138,10 @@ class PlanPage:
         self._card.set_visibility(found.curve is not None)
         if found.curve is not None:
             self._draw(found.curve)
+        planned = None if found.design is None else found.design.promise.answer
+        self._parts.set_visibility(planned is not None and bool(planned.each.parts))
+        if planned is not None:
+            redraw(self._intervals, charts.intervals(planned, unit_of(found.form)))
         self._numbers.show(found.summary, [] if found.design is None else _notes_below(found.design))
         self._same.set_visibility(not found.wrong)
         if found.wrong:

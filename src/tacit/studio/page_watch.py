@@ -8,7 +8,7 @@ from typing import cast
 from nicegui import background_tasks, events, ui
 
 from tacit.base.errors import InputError
-from tacit.base.report import near
+from tacit.base.report import Row, Summary, near
 from tacit.base.rounding import shown_up
 from tacit.lab.audit.beliefs import Adversary, Belief
 from tacit.studio import charts, charts_watch
@@ -17,7 +17,7 @@ from tacit.studio.examples import WATCH, WATCHED
 from tacit.studio.latest import Latest
 from tacit.studio.panel import Panel
 from tacit.studio.planning import PlanAnswer
-from tacit.studio.shell import PageNotice, Slider, card, chart, page, paragraph, redraw
+from tacit.studio.shell import Numbers, PageNotice, Slider, card, chart, page, paragraph, redraw
 from tacit.studio.watched_run import (
     ADVERSARIES,
     NAMED,
@@ -30,6 +30,10 @@ from tacit.studio.watched_run import (
 from tacit.studio.words import percent, with_unit
 
 EXAMPLE = Watching(WATCHED)
+_PARTS = 24  # of an answer
+_OF_VECTORS = (
+    "Records are made up, all over the domain. The pictures below show the first component of their vectors.",
+)
 _PAUSE = 0.3  # seconds between two rounds
 _SAID = {
     "eavesdropper": "It sees every message and all feedback.",
@@ -70,6 +74,7 @@ class WatchPage:
                     self._controls(watching.seed)
                     self._said = ui.label("Simulating the session …").classes("hint").mark("said")
                 with ui.element("div").classes("stack") as self._charts:
+                    self._answer = Numbers()
                     self._pictures()
         self._charts.set_visibility(False)
         self._timer = ui.timer(_PAUSE, self._step, active=False)
@@ -241,6 +246,7 @@ class WatchPage:
             f"each agent has lost at most {shown_up(float(session.spent[t]), 4)}. Values and noise are made "
             "up from the seed: nothing here is private."
         )
+        self._answer.show(_answered(session), _OF_VECTORS)
         agent = self._scene.belief.agent if self._scene.belief is not None else 0
         redraw(self._paths, charts_watch.trajectories(session, t, agent))
         redraw(self._spent, charts_watch.spent(session, t))
@@ -271,6 +277,22 @@ class WatchPage:
             f"sure of {low} to {with_unit(high, unit)}. The truth is {with_unit(truth, unit)}. "
             f"Learned so far: a loss of {learned}, of at most {most}."
         )
+
+
+def _answered(session: WatchedRun) -> Summary | None:
+    """Return the simulated answer beside the truth; None for a mean."""
+    if session.answers is None:
+        return None
+    answer, exact = session.answers
+    truth = {part.name: near(part.estimate) for part in exact.parts}
+    rows = []
+    for part in answer.parts[:_PARTS]:
+        ends = "" if part.low is None or part.high is None else f"{near(part.low)} to {near(part.high)}; "
+        said = f"{ends}the truth is {truth.get(part.name, 'none')}"
+        rows.append(Row(part.name, near(part.estimate), said))
+    if not rows:
+        rows.append(Row("no answer", "", "the noise is so large that nobody may be in it"))
+    return Summary("", {"The simulated answer": rows})
 
 
 def _key() -> ui.element:

@@ -9,9 +9,9 @@ from nicegui import ui
 from tacit.base.errors import InputError
 from tacit.core.theory import advice
 from tacit.studio.fields import Fields
-from tacit.studio.form import FINDS, PLACES, PRIVACIES, TRUSTED, Form, number
+from tacit.studio.form import ASKS, FINDS, PLACES, PRIVACIES, TRUSTED, Form, number
 from tacit.studio.latest import Latest
-from tacit.studio.planning import PlanAnswer, TradeoffCurve, plan, sketch
+from tacit.studio.planning import PlanAnswer, TradeoffCurve, plan, sketch, unit_of
 from tacit.studio.scales import Scale
 
 GRAPHS = (
@@ -82,8 +82,10 @@ class Panel(Fields[Form, PlanAnswer]):
             self._heading("Whom do your agents trust?")
             self._choice("keepers", TRUSTED, "Whom do your agents trust?")
         with ui.element("div").classes("group"):
-            self._heading("Their values")
-            with ui.element("div").classes("side"):
+            self._heading("What do you ask of their records?")
+            self._select("ask", ASKS, "question")
+            self._domain = self._text("domain", "edges of the buckets")
+            with ui.element("div").classes("side") as self._values:
                 self._number("low", "values from")
                 self._number("high", "to")
                 self._text("unit", "unit").props('placeholder="kW"')
@@ -138,7 +140,18 @@ class Panel(Fields[Form, PlanAnswer]):
 
     def _arrange(self) -> None:
         used = self.form.used()
+        words = self.form.ask == "word"
+        self._domain.label = "question in one word" if words else "edges of the buckets, or labels"
+        self._domain.props["hint"] = (
+            "Like weighted-mean:0:10, or group-by:north,south:mean:0:10."
+            if words
+            else "Public: 0, 1, 2, 5 are three buckets."
+        )
+        self._inputs["radius"].label = "mean within ±" if self.form.ask == "mean" else "answer within ±"
+        for name in ("adjacency", "components"):
+            self._inputs[name].set_visibility(name in used)
         for name, fields in {
+            "domain": (self._domain,), "low": (self._values,),
             "place": (self._place,), "graph": (self._graph,), "keepers": (self._trust,),
             "budget": (self._budget,), "agents": (self._agents, self._sliders["agents"]),
             "radius": (self._radius, self._sliders["radius"]),
@@ -146,5 +159,5 @@ class Panel(Fields[Form, PlanAnswer]):
             for field in fields:
                 field.set_visibility(name in used)
         for name in ("low", "high", "radius", "adjacency", "tolerance"):
-            self._inputs[name].props["suffix"] = self.form.unit
+            self._inputs[name].props["suffix"] = unit_of(self.form) if name == "radius" else self.form.unit
         self._place_sliders()

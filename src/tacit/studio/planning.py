@@ -16,9 +16,10 @@ from tacit.core.theory import accuracy
 from tacit.core.theory.advice import right_at_most, strength
 from tacit.core.theory.answers import Design, answer
 from tacit.core.theory.plan import Plan
+from tacit.core.theory.planned_answer import PlannedAnswer
 from tacit.core.theory.trial import Trial
 from tacit.studio import same
-from tacit.studio.form import TRUSTED, FieldErrors, Form, field_of, read
+from tacit.studio.form import TRUSTED, FieldErrors, Form, read, shown_field
 from tacit.studio.graphs import graph
 from tacit.studio.words import percent, with_unit
 
@@ -64,6 +65,7 @@ class TradeoffCurve:
     point: tuple[float, float] | None = None  # loss and radius of the design
     asked: tuple[float | None, float | None] = (None, None)  # loss and radius
     certain: float = 0.0
+    of: str = "mean"  # what is within the radius
 
     def radii(self, loss: FloatArray) -> dict[str, FloatArray]:
         """Return the radii at each loss, and those of one-shot noise."""
@@ -106,10 +108,10 @@ def plan(form: Form) -> PlanAnswer:
         return _answered(asked, question, _design(question))
     except Infeasible as error:
         ways = tuple(_way(form, changes) for changes in error.alternatives)
-        curve = _refused_curve(question, form.unit.strip())
+        curve = _refused_curve(question, unit_of(form))
         return replace(asked, refusal=str(error), ways=ways, curve=curve)
     except TacitError as error:
-        return replace(asked, wrong={_field(error): str(error)}, command="", python="")
+        return replace(asked, wrong={_field(error, form): str(error)}, command="", python="")
     except MemoryError:
         return replace(asked, wrong={"": "this does not fit in memory: ask for fewer agents or rounds."})
     except (OverflowError, ZeroDivisionError, FloatingPointError):
@@ -137,7 +139,7 @@ def sketch(form: Form) -> TradeoffCurve | None:
     None if there is no curve or a field cannot be used. The answer that follows says why.
     """
     try:
-        return _curve(_modest(read(form)), form.unit.strip())
+        return _curve(_modest(read(form)), unit_of(form))
     except (TacitError, ArithmeticError, MemoryError):
         return None
 
@@ -168,17 +170,23 @@ def _answered(asked: PlanAnswer, question: Plan, found: Design) -> PlanAnswer:
         each = " in any one component"
         together = with_unit(shown_up(made.radius_all_components, 4), unit)
         every = f" In all {question.components:,} components together they are within {together} as surely."
-    plain = (
+    kept = (
         f"{agents} within {with_unit(shown_up(made.radius, 4), unit)} of their {target}{each}, with "
-        f"probability {odds}.{every} Someone who sees every message and must tell apart two values "
-        f"{with_unit(near(made.adjacency), unit)} apart is right at most {right_at_most(made.loss)} of the "
+        f"probability {odds}.{every}"
+    )
+    two = f"two values {with_unit(near(made.adjacency), unit)} apart"
+    if made.answer is not None:
+        kept, two = _exact(made.answer, unit_of(asked.form), odds), "any two records"
+    plain = (
+        f"{kept} Someone who sees every message and must tell apart {two} "
+        f"is right at most {right_at_most(made.loss)} of the "
         f"time. A blind guess is right 50% of the time. Protection: {strength(made.loss).name}."
     )
     sigma = found.mechanism.law.sigma
     law = found.mechanism.law.name
     chosen = replace(question, mixing=sigma, law=law) if isinstance(sigma, float) else question
     sized = question.agents is not None or question.graph is not None
-    curve = _curve(chosen if sized else replace(chosen, agents=made.mechanism.n), unit)
+    curve = _curve(chosen if sized else replace(chosen, agents=made.mechanism.n), unit_of(asked.form))
     return replace(
         asked,
         design=found,
@@ -187,15 +195,53 @@ def _answered(asked: PlanAnswer, question: Plan, found: Design) -> PlanAnswer:
         summary=found.summary(unit),
         trust=_trust(asked.form, question),
         warning=found.warning or "",
-        curve=None if curve is None else replace(curve, point=(made.loss, made.radius)),
+        curve=None if curve is None else replace(curve, point=(made.loss, made.radius * _unit(question))),
+    )
+
+
+def unit_of(form: Form) -> str:
+    """Return the unit of the answer's parts."""
+    counts = form.ask in ("count", "histogram")
+    return "records" if counts else form.unit.strip() if "unit" in form.used() else ""
+
+
+def _unit(question: Plan) -> float:
+    """How much of the answer one unit of a component is."""
+    if question.question is None:
+        return 1.0
+    n = graph(str(question.graph)).n if question.graph is not None else question.agents or 1
+    return question.asked.unit(n) or 1.0
+
+
+def _exact(answer: PlannedAnswer, unit: str, odds: str) -> str:
+    """Say how exact an answer is."""
+    if answer.radius is None or answer.radius_all_parts is None:
+        return (
+            f"Each interval has the truth with probability {odds}. How wide it is depends on the records; "
+            "the picture is for records that are spread evenly."
+        )
+    within = with_unit(shown_up(answer.radius, 4), unit)
+    if answer.question.components == 1:
+        return f"The answer is within {within} of the truth, with probability {odds}."
+    every = with_unit(shown_up(answer.radius_all_parts, 4), unit)
+    return (
+        f"Any one part of the answer is within {within} of the truth, with probability {odds}. All "
+        f"{answer.question.components:,} parts at once are within {every} as surely."
     )
 
 
 def _headline(form: Form, found: Design) -> str:
-    made, unit = found.promise, form.unit.strip()
+    made, unit = found.promise, unit_of(form)
+    within = f"Within {with_unit(shown_up(made.radius, 4), unit)}"
+    if made.answer is not None:
+        radius, parts = made.answer.radius, made.answer.each.parts
+        within = f"Within {with_unit(shown_up(radius, 4), unit)}" if radius is not None else "No answer"
+        if radius is None and parts and parts[0].low is not None and parts[0].high is not None:
+            ends = f"{near(parts[0].low, 4)} to {with_unit(near(parts[0].high, 4), unit)}"
+            within = f"{parts[0].name}: {ends}".capitalize()
     return {
         "privacy": f"Privacy loss {shown_up(made.loss, 4)}",
-        "accuracy": f"Within {with_unit(shown_up(made.radius, 4), unit)}",
+        "accuracy": within,
         "size": f"{made.mechanism.n:,} agents",
         "all": "Possible",
     }[form.find]
@@ -219,8 +265,10 @@ def _trusting(form: Form, question: Plan, keepers: int) -> TrustAnswer:
         return TrustAnswer(whom, "Out of reach", _needed(error, form), asked)
     else:
         made = found.promise
+        apart = with_unit(near(made.adjacency), form.unit.strip())
+        two = f"Two values {apart} apart" if made.question is None else "Any two records"
         words = (
-            f"Two values {with_unit(near(made.adjacency), form.unit.strip())} apart are told apart correctly "
+            f"{two} are told apart correctly "
             f"at most {right_at_most(made.loss)} of the time. "
             f"Protection: {strength(made.loss).name}."
         )
@@ -258,23 +306,28 @@ def _curve(question: Plan, unit: str) -> TradeoffCurve | None:
         return None
     # A chart cannot show what is not positive, and extreme numbers would overflow in a division.
     adjacency, spread, _ = question.scope
+    if question.question is not None and question.asked.unit(1) is None:
+        return None  # no single radius
     drawn = [v for v in (question.loss, question.epsilon, question.radius, adjacency) if v is not None]
     if not all(_TINY < value < 1 / _TINY for value in drawn):
         return None
     # Keep only what the radii depend on, so that the cache serves changes of all other fields.
     size = replace(
         question, low=None, high=None, components=1, radius=None, epsilon=None, loss=None, adjacency=1.0,
-        spread=spread / adjacency if question.rounds else None, tolerance=1.0,
+        spread=spread / adjacency if question.rounds else None, tolerance=1.0, question=None,
+        law="one-shot" if question.drawn_once else question.law,
+        true_average=question.true_average or (question.question is not None and question.graph is not None),
     )  # fmt: skip
     at_one = _unit_radii(size)
-    certain, designed, one_shot, chebyshev = (radius * adjacency for radius in at_one)
+    certain, designed, one_shot, chebyshev = (radius * adjacency * _unit(question) for radius in at_one)
     loss = question.loss if question.epsilon is None else question.epsilon * adjacency
     if loss is None:
         room = (question.radius or 0.0) - certain
         point = None if not question.radius or room <= 0 else (designed / room, question.radius)
     else:
         point = (loss, certain + designed / loss)
-    return TradeoffCurve(designed, one_shot, chebyshev, unit, point, (loss, question.radius), certain)
+    of = "mean" if question.question is None else "answer"
+    return TradeoffCurve(designed, one_shot, chebyshev, unit, point, (loss, question.radius), certain, of)
 
 
 def _refused_curve(question: Plan, unit: str) -> TradeoffCurve | None:
@@ -287,12 +340,13 @@ def _way(form: Form, changes: dict[str, float]) -> Way:
 
     The words are those of the form's fields.
     """
-    unit, words = form.unit.strip(), []
+    unit, words = unit_of(form), []
     for name, value in changes.items():
         shown = str(value) if isinstance(value, int) else f"{value:.12g}"
         change = {"budget": shown, "privacy": name} if name in ("epsilon", "loss") else {name: shown}
         said = f"{_SAID.get(name, name)} {shown}"
         if name == "radius":
+            said = said if form.ask == "mean" else f"answer within ± {shown}"
             said = with_unit(said, unit)
         elif name == "failure_probability":
             change = {"probability": near(100 * (1 - value) - 5e-5 * (1 - value), 6)}
@@ -304,10 +358,10 @@ def _way(form: Form, changes: dict[str, float]) -> Way:
     return Way(" with ".join(words), form)
 
 
-def _field(error: TacitError) -> str:
+def _field(error: TacitError, form: Form) -> str:
     if isinstance(error, GraphError):
         return "graph"
-    return field_of(error.field) if isinstance(error, ParameterError) else ""
+    return shown_field(error.field, form) if isinstance(error, ParameterError) else ""
 
 
 def steps(curve: TradeoffCurve, points: int = 60) -> FloatArray:

@@ -13,7 +13,7 @@ def command(question: Plan) -> str:
     words, said = ["tacit", "design"], question.given()
     low, high = said.pop("low", None), said.pop("high", None)
     for name, value in said.items():
-        words.append(f"--{name.replace('_', '-')}")
+        words.append("--ask" if name == "question" else f"--{name.replace('_', '-')}")
         if value is not True:
             words.append(typed(value))
     if low is not None and high is not None:
@@ -27,7 +27,11 @@ def python(question: Plan) -> str:
     lines = ["from tacit import design"]
     if question.graph is not None:
         asked["graph"] = repr(question.graph)
+    if question.question is not None:
+        asked["question"] = repr(typed(question.question))
     arguments = "".join(f"    {name}={value},\n" for name, value in asked.items())
     lines += ["", f"answer = design(\n{arguments})"]
-    lines += ["print(answer.mechanism.law)", "print(answer.promise.loss, answer.promise.radius)"]
+    lines.append("print(answer.mechanism.law)")
+    radius = "radius" if question.question is None else "answer"
+    lines.append(f"print(answer.promise.loss, answer.promise.{radius})")
     return "\n".join(lines)

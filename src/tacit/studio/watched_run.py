@@ -18,9 +18,13 @@ from tacit.base.errors import InputError, StateError, TacitError
 from tacit.base.rounding import product_up
 from tacit.core.history import History
 from tacit.core.noise import SimulatedNoise
+from tacit.core.question import Answer, Question
 from tacit.core.theory import accuracy, privacy
+from tacit.core.theory.mean_noise import ComponentNoise
+from tacit.lab.audit.asked import probes
 from tacit.lab.audit.beliefs import Adversary, Belief, belief
 from tacit.lab.plots.fans import Fan, fan
+from tacit.lab.simulation.outcome import sample_outcome
 from tacit.studio.form import Form, from_query, require_choice, whole
 from tacit.studio.graphs import graph
 from tacit.studio.planning import PlanAnswer, plan
@@ -52,6 +56,7 @@ class WatchedRun:
     target: float
     spent: FloatArray  # loss after 0, 1, …, T rounds
     places: FloatArray | None  # where the agents are drawn; None for a crowd
+    answers: tuple[Answer, Answer] | None = None  # to the question: with noise, and the truth
 
     @property
     def rounds(self) -> int:
@@ -166,8 +171,9 @@ def perform(form: Form, seed: int) -> WatchedRun:
 def _played(found: PlanAnswer, seed: int) -> WatchedRun:
     assert found.design is not None
     assert found.question is not None
-    mechanism, question = found.design.mechanism, found.question
-    if question.components > 1:
+    made, mechanism, question = found.design.promise, found.design.mechanism, found.question
+    asked = question.question
+    if asked is None and question.components > 1:
         raise StateError(
             f"the studio plays sessions of one number per agent, got {question.components:,} components: "
             "set numbers per value to 1."
@@ -177,24 +183,47 @@ def _played(found: PlanAnswer, seed: int) -> WatchedRun:
             f"the studio plays sessions of up to {MOST_AGENTS:,} agents, got {mechanism.n:,}: "
             "`tacit simulate` takes more."
         )
-    rounds = question.rounds or min(max(10, math.ceil(1.3 * found.design.promise.rounds)), 120)
+    rounds = question.rounds or min(max(10, math.ceil(1.3 * made.rounds)), 120)
     rounds = min(rounds, 400)
     # The stream of `tacit simulate`: the same seed makes up the same values there.
-    values = np.random.default_rng([seed, 0x7AC17]).uniform(*question.span, mechanism.n)
+    made_up = np.random.default_rng([seed, 0x7AC17])
+    if isinstance(asked, Question):
+        vectors = _vectors(asked, mechanism.n, made_up)
+        values = vectors[:, 0]
+        if not asked.moves:  # the components of a vector have no unit
+            found = replace(found, form=replace(found.form, unit=""))
+    else:
+        values = made_up.uniform(*question.span, mechanism.n)
     noise = SimulatedNoise(seed).draw(mechanism.noise_law, rounds, mechanism.sources)
     history = mechanism.execute(values, noise)
     weights = accuracy.weights(mechanism)
+    average, answers = history.theta @ weights, None
+    if isinstance(asked, Question):
+        off = sample_outcome(mechanism, asked.components, rounds=rounds, seed=seed)
+        off[0] = average[-1] - values.mean()
+        b, law = made.failure_probability, ComponentNoise.of(mechanism, rounds)
+        mean = vectors.mean(axis=0)
+        noisy = asked.decode((mean + off).tolist(), mechanism.n, law, b)
+        answers = noisy, asked.decode(mean.tolist(), mechanism.n)
     epsilons = [privacy.epsilon(mechanism.law, t) for t in range(rounds + 1)]
     return WatchedRun(
         plan=found,
         seed=seed,
         history=history,
-        fan=fan(mechanism, rounds, (0.5, found.design.promise.failure_probability)),
-        average=history.theta @ weights,
+        fan=fan(mechanism, rounds, (0.5, made.failure_probability)),
+        average=average,
         target=float(weights @ values),
         spent=np.array([product_up(epsilon, question.scope.adjacency) for epsilon in epsilons]),
         places=places(None if question.graph is None else str(question.graph), mechanism.n),
+        answers=answers,
     )
+
+
+def _vectors(asked: Question, n: int, made_up: np.random.Generator) -> FloatArray:
+    """Return the vectors of made-up records, all over the domain."""
+    records = probes(asked)
+    chosen = [records[i] for i in made_up.integers(len(records), size=n).tolist()]
+    return np.array([[float(number) for number in asked.encode(record).vector] for record in chosen])
 
 
 @lru_cache(maxsize=16)

@@ -6,6 +6,8 @@ import math
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
+from tacit.core.question import Question, short_form
+
 
 def with_unit(number: str, unit: str) -> str:
     """Put the unit after the number, with a no-break space."""
@@ -16,6 +18,8 @@ def typed(value: Any) -> str:
     """Write a number so that it reads back the same; 2.0 as 2."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         return str(int(value))
+    if isinstance(value, Question):
+        return short_form(value)
     return value if isinstance(value, str) else repr(value)
 
 

@@ -171,7 +171,7 @@ class Plan:
     components: int = _asked("whole", "analyze design session studio", "How many numbers a value has.", 1)
     question: Question | str | None = _asked(
         "question",
-        "analyze audit design simulate session",
+        "analyze audit design simulate session studio",
         "Ask something else than a mean: count, sum:0:10, histogram:0,1,2,5, quantile:0,1,2,5:0.5, "
         "variance:0:10, … It has the range of its records, and hides any change of one.",
     )
