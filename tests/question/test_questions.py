@@ -105,6 +105,12 @@ def test_the_reference_numbers_with_two_keepers():
     assert half_widths(twenty, [0.05] * 20, together=True) == pytest.approx([15.0566642] * 20, abs=5e-7)
 
 
+@pytest.mark.parametrize(("b", "t"), [(B, 4.1130033), (1 - 0.95 ** (1 / 20), 7.5283321)])
+def test_the_tail_of_two_keepers_is_known_in_closed_form(b, t):
+    assert math.exp(-t) * (1 + t / 2) == pytest.approx(b, rel=2e-7)
+    assert noise_of(Count(), records=1).radius(b) == pytest.approx(t, abs=5e-7)
+
+
 def test_the_reference_numbers_without_keepers():
     assert math.sqrt(noise_of(Mean(0, 10), keepers=0).variance) == pytest.approx(0.4472136, abs=5e-8)
     deviation = 1000 * math.sqrt(noise_of(Histogram(range(21)), keepers=0).variance)
@@ -173,6 +179,7 @@ CASES = {
     "quartiles": (Quantile(range(11), [0.25, 0.75]), [2.5] * 200 + [7.5] * 200, [2.5, 7.5]),
     "median, all at one end": (Quantile(range(11)), [0] * 300, [0]),
     "median, all alike": (Quantile([-math.inf, 1, 4, 6, math.inf]), [5.0] * 300, [5.0]),
+    "median, one bucket": (Quantile([0, 10]), [3.0] * 20, [3.0]),
     "median of one": (Quantile(range(11)), [4.5], [4.5]),
 }
 
