@@ -123,7 +123,6 @@ def verbs_that_need_an_extra():
     yield ["analyze", "--graph", "ring:5", *law], "theory"
     yield ["design", "--graph", "ring:5", *promise], "theory"
     yield ["graph", "ring:5"], "theory"
-    yield ["demo", "--topology", "ring", "--agents", "4", "--out", FOLDER / "demo"], "theory"
     yield ["simulate", "--agents", "5", *law], "simulation"
     yield ["audit", "--agents", "5", *law], "simulation"
     yield ["compare", "--graph", "ring:5", "--epsilon", "1"], "simulation"

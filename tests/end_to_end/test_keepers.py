@@ -59,7 +59,7 @@ class Killer:
 
 def prepared(folder, rounds, pace):
     """Return the processes of three agents, two keepers and a coordinator."""
-    session = make_session(folder, 3, topology="server", keepers=2, epsilon=1.0, rounds=rounds)
+    session = make_session(folder, 3, keepers=2, rounds=rounds)
     values = {member.name: 20.0 + i for i, member in enumerate(session.roster)}
     return Processes(folder, session, values, cap=1.0, pace=pace)
 

@@ -2,188 +2,119 @@
 
 from __future__ import annotations
 
+import random
+import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib.util import find_spec
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.base.errors import InputError, installing
 from tacit.base.report import counted, up
-from tacit.cli import options, output
-
-if TYPE_CHECKING:
-    from tacit.core.protocol.session import Session, SessionPromise
 
 EPILOG = """\b
 Examples:
   tacit demo
-  tacit demo --keepers 2
-  tacit demo --topology ring --agents 12
-  tacit demo --no-faults --json
+  tacit demo --agents 5 --keepers 2
 """
-_MOST_PROCESSES, _MOST_LINES = 100, 25
 _WIDTH = 37  # of the line on which means are shown: all fits 80 columns
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @click.command(epilog=EPILOG)
 @click.option(
-    "--agents",
-    type=options.Whole(2),
-    default=20,
-    show_default=True,
-    help="Number of agents (N), at most 100.",
-)
-@click.option(
-    "--topology", default="server", show_default=True, help="server, or a graph such as ring or star."
+    "--agents", type=click.IntRange(2, 100), default=20, show_default=True, help="Number of agents (N)."
 )
 @click.option(
     "--keepers",
-    type=options.Whole(0),
+    type=click.IntRange(0, 10),
     default=0,
     show_default=True,
     help="Keepers that add the noise; agents trust one of them. 0: every agent adds its own.",
 )
-@click.option("--epsilon", type=options.NUMBER, default=1.0, show_default=True, help="Privacy per °C (ε).")
-@click.option(
-    "--rounds", type=options.Whole(1), help="Number of rounds.  [default: until they agree, at most 150]"
-)
-@click.option(
-    "--faults/--no-faults", default=True, help="Whether to kill an agent, a keeper and the coordinator."
-)
-@options.seed_option
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default="out",
     show_default=True,
-    help="Directory for the demo's session, transcript and picture, which are overwritten.",
+    help="Directory for the demo's session and transcript, which are overwritten.",
 )
-@options.json_option
-def command(
-    *, agents: int, epsilon: float, seed: int, faults: bool, out: Path, as_json: bool, **asked: Any
-) -> None:
+def command(*, agents: int, keepers: int, out: Path) -> None:
     """Let real agents agree on the average of made-up temperatures.
 
     It makes keys and a session, starts a coordinator and every agent as its own process over mutual TLS,
     kills one agent and the coordinator half-way and restarts them, compares the result with the promise
     and verifies the transcript.
     """
-    if agents + asked["keepers"] > _MOST_PROCESSES:
-        raise InputError(
-            f"a demo has at most {_MOST_PROCESSES} agents and keepers, got {agents + asked['keepers']:,}: "
-            "each is a process on this machine."
-        )
-    import numpy as np
-
     from tacit.cli import demo_session as demo
-    from tacit.core.theory.accuracy import target
+    from tacit.core.theory.advice import right_at_most
     from tacit.live.verification.verdict import verify
 
-    tell = (lambda *_, **__: None) if as_json else click.secho
-    with _private_folder() as folder:
-        session = demo.make_session(folder, agents, epsilon=epsilon, **asked)
-        out.mkdir(parents=True, exist_ok=True)  # before the run: a failure here must not waste it
-        # The seed makes only the values. The agents draw the noise, which cannot be seeded.
-        values = np.random.default_rng(seed).uniform(demo.LOW, demo.HIGH, agents)
-        average, promise = float(target(session.mechanism, values)), session.promise()
-        members = demo.commands(session, folder, values.tolist(), cap=epsilon)
-        tell(f"{agents} agents agree on the average of their private temperatures.", bold=True)
-        tell(_before(session, promise, len(members), average))
+    out.mkdir(parents=True, exist_ok=True)  # before the run: a failure here must not waste it
+    made_up = random.Random(
+        0
+    )  # only the values have a seed: the agents draw the noise, which cannot be seeded
+    values = [made_up.uniform(demo.LOW, demo.HIGH) for _ in range(agents)]
+    average = sum(values) / agents
+    for number in _SIGNALS:
+        signal.signal(number, _end)
+    with ExitStack() as stack:
+        private = tempfile.TemporaryDirectory(prefix="tacit-demo-", ignore_cleanup_errors=True)
+        folder = Path(stack.enter_context(private))
+        stack.callback(_ignore_signals)  # nothing may be left of the folder
+        session = demo.make_session(folder, agents, keepers)
+        promise, helped = (
+            session.promise(),
+            ", a coordinator and " + counted(keepers, "keeper") if keepers else " and a coordinator",
+        )
+        radius, told_apart = promise.theory.radius, right_at_most(promise.loss)
+        members = demo.commands(session, folder, values)
+        click.secho(f"{agents} agents agree on the average of their private temperatures.", bold=True)
+        click.echo(f"""\
+The values are made up. The noise is real: exact, from the operating system's random
+source, different in every run.
 
-        losses, killed = np.cumsum(session.account(0).per_message), []
-        for line in demo.play(session, folder, members, faults=faults):
-            if isinstance(line, str):
-                killed += [line.split()[0]] if "killed" in line else []
-                tell(f"{'':38}{line}", fg="yellow")
-            elif line.number % -(-session.rounds // _MOST_LINES) == 0:
-                loss, place = up(losses[line.number - 1]), _mark(line.mean, "·")
-                tell(f"{line.number:6}{line.mean:9.3f}{line.used:>9}{loss:>12}  {place}")
+Network   {agents} agents{helped}: {len(members)} processes, mutual TLS
+Promised  within {up(radius)} °C of the true average with 95% probability, after {session.rounds} rounds
+Privacy   an observer of everything can tell 20 °C from 21 °C at most {told_apart} of the
+          time (a loss of {up(promise.loss)}); a blind guess is right 50% of the time
 
-        files = demo.keep(session, folder, out)
-        verdict = verify(files["transcript"], session=session)
-        if verdict.history is not None and find_spec("matplotlib") is not None:
-            files |= demo.draw(verdict.history, values, out)
-        final, spent = demo.endings(session, folder)
-    agreed = session.clamp(float(final.mean()))
-    found = {
-        **promise.theory.as_dict(),
-        "average": average,
-        "agreed_on": agreed,
-        "error": abs(agreed - average),
-        "disagreement": float(np.ptp(final)),
-        "final": final.tolist(),
-        "loss": spent,
-        "cap": epsilon,
-        "killed": sorted(killed),
-        "transcript": {"sound": verdict.sound, "means": verdict.means, "rounds": verdict.rounds},
-        "files": files,
-    }
-    if as_json:
-        output.print_json(found)
-    tell(_after(found, files))
-    tell(_in_short(found, files), bold=True)
+Rounds (▼ is the true average)
+ round     mean     used        loss  15{_mark(average, "▼")[2:]:{_WIDTH - 2}}25 °C""")
+        done, loss = 0, 0.0
+        for found in demo.play(session, folder, members):
+            if isinstance(found, str):
+                click.secho(f"{'':38}{found}", fg="yellow")
+                continue
+            loss += float(session.account(0).per_message[done])
+            done, mean = done + 1, float(session.lattice.value(found["y"]))
+            used = f"{found['count']}/{agents}"
+            click.echo(f"{done:6}{mean:9.3f}{used:>9}{up(loss):>12}  {_mark(mean, '·')}")
+        states, spent = demo.endings(session, folder)
+        shutil.copyfile(folder / "session.toml", out / "demo.toml")
+        transcript = shutil.copyfile(folder / "coordinator.jsonl", out / "demo.jsonl")
+    verdict, agreed = verify(transcript, session=session), session.clamp(sum(states) / agents)
+    error = abs(agreed - average)
+    click.echo(f"""
+Result    {agreed:.4f} °C; all agents are within {up(max(states) - min(states), 2)} °C of each other
+Error     {error:.4f} °C, promised at most {up(radius)}: \
+{"kept" if error <= radius else "missed, as in one run of 20"}
+Loss      {up(spent)} in the fullest ledger; its owner allows {demo.LOSS:g}
+Verifier  {verdict.word}: signatures, order, losses, and {verdict.means} means to the last bit
+Files     {transcript} is what an adversary could see: tacit verify, tacit audit
+          {out / "demo.toml"} is what all agreed on: tacit session check
+""")
     if not verdict.sound:
+        click.secho(f"The transcript is not sound: `tacit verify {transcript}` says why.", bold=True)
         raise click.exceptions.Exit(1)
-
-
-@contextmanager
-def _private_folder() -> Iterator[Path]:
-    """Yield a folder for keys, values and ledgers, which is always removed.
-
-    SIGTERM and SIGHUP end the demo as Ctrl-C does. Further signals are ignored, so that nothing is left.
-    """
-    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    caught: list[int] = [signal.SIGINT]
-
-    def end(number: int, _: object) -> None:
-        ignore()
-        caught.append(number)
-        raise KeyboardInterrupt
-
-    def ignore() -> None:
-        for number in usual:
-            signal.signal(number, signal.SIG_IGN)
-
-    for number in usual:
-        signal.signal(number, end)
-    try:
-        with tempfile.TemporaryDirectory(prefix="tacit-demo-", ignore_cleanup_errors=True) as folder:
-            try:
-                yield Path(folder)
-            finally:
-                ignore()
-    except KeyboardInterrupt:
-        if caught[-1] == signal.SIGINT:
-            raise
-        raise click.exceptions.Exit(128 + caught[-1]) from None
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler)
-
-
-def _before(session: Session, promise: SessionPromise, processes: int, average: float) -> str:
-    from tacit.core.theory.advice import right_at_most
-
-    others = " and a coordinator" if session.edges is None else f", {len(session.edges)} edges and no server"
-    if session.keepers:
-        others = f", a coordinator and {counted(len(session.keepers), 'keeper')}, of which one is trusted"
-    radius, loss, kind = up(promise.theory.radius), up(promise.loss), _kind(promise.theory.target)
-    return f"""\
-The values are made up and follow from the seed. The noise is real: exact, from the
-operating system's random source, different in every run.
-
-Network   {session.n} agents{others}: {processes} processes, mutual TLS
-Promised  within {radius} °C of the {kind} average with 95% probability, after {session.rounds} rounds
-Privacy   an observer of everything can tell 20 °C from 21 °C at most {right_at_most(promise.loss)} of the
-          time (a loss of {loss}); a blind guess is right 50% of the time
-
-Rounds (▼ is the {kind} average)
- round     mean     used        loss  15{_mark(average, "▼")[2:]:{_WIDTH - 2}}25 °C"""
+    click.secho(
+        f"""\
+{agents} agents agreed on {agreed:.2f} °C; the true average is {average:.2f} °C. The difference is
+the noise that hides them: no agent saw the temperature of another, and the
+server saw none.""",
+        bold=True,
+    )
 
 
 def _mark(value: float, mark: str) -> str:
@@ -191,32 +122,12 @@ def _mark(value: float, mark: str) -> str:
     return " " * round(min(1.0, max(0.0, (value - 15) / 10)) * (_WIDTH - 1)) + mark
 
 
-def _kind(target: str) -> str:
-    return "true" if target == "average" else "weighted"  # on some graphs agents count differently
+def _ignore_signals() -> None:
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
-def _after(found: dict[str, Any], files: dict[str, Path]) -> str:
-    kept = "kept" if found["error"] <= found["radius"] else "missed, as in one run of 20"
-    picture = f"no picture: drawing needs an extra; {installing('plots')}"
-    if "png" in files:
-        picture = f"{files['png']} and {files['svg'].name} show how they came together"
-    return f"""
-Result    {found["agreed_on"]:.4f} °C; all agents are within {up(found["disagreement"], 2)} °C of each other
-Truth     {found["average"]:.4f} °C, the {_kind(found["target"])} average of the made-up values
-Error     {found["error"]:.4f} °C, promised at most {up(found["radius"])}: {kept}
-Loss      {up(found["loss"])} in the fullest ledger; the promise allows {found["cap"]:g}
-Verifier  {"sound" if found["transcript"]["sound"] else "NOT SOUND"}: signatures, order, losses, and \
-{found["transcript"]["means"]} means to the last bit
-Files     {files["transcript"]} is what an adversary could see: tacit verify, tacit audit
-          {files["session"]} is what all agreed on: tacit session check
-          {picture}
-"""
-
-
-def _in_short(found: dict[str, Any], files: dict[str, Path]) -> str:
-    how = "agreed on" if found["disagreement"] <= 0.05 else "did not agree yet, but are around"
-    learned = "nobody learned more about any of them than the promise allows."
-    if not found["transcript"]["sound"]:
-        learned = f"the transcript is not sound: `tacit verify {files['transcript']}` says why."
-    truth = f"the {_kind(found['target'])} average is {found['average']:.2f} °C"
-    return f"{len(found['final'])} agents {how} {found['agreed_on']:.2f} °C; {truth},\nand {learned}"
+def _end(number: int, _: object) -> None:
+    """End the demo as Ctrl-C does; further signals change nothing."""
+    _ignore_signals()
+    raise click.exceptions.Exit(128 + number)
