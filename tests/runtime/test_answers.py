@@ -17,6 +17,9 @@ from tacit.core.protocol.records import Closed
 from tacit.core.question import Count, Histogram, Missing
 from tacit.core.theory.mean_noise import ComponentNoise
 from tacit.live.runtime.transcript import TranscriptWriter
+from tacit.live.status.metrics import exposition
+from tacit.live.status.report import StatusReport
+from tacit.live.status.status import Status
 from tacit.live.verification.verdict import verify
 
 LOADS = Histogram([0, 1, 2, 5])
@@ -124,3 +127,14 @@ def test_what_an_agent_hears_last_on_a_graph_is_within_its_radius():
     wrong = np.abs(weights @ shadow - start.mean()).max(axis=0) > noise.radius(b)
     assert wrong.sum() <= binom.isf(1e-6, runs, b)
     assert session.mixing == 0.5
+
+
+def test_a_status_page_shows_an_answer_and_no_vector():
+    harness = played(RECORDS, absent=[1])
+    status = Status(harness.session, COORDINATOR)
+    status.take(harness.ledgers[COORDINATOR].records())
+    assert status.standing.feedback is None
+    assert [part.name for part in status.standing.answer] == list(LOADS.names)
+    assert [part.estimate for part in status.standing.answer] == pytest.approx([1, 1, 1], abs=1e-6)
+    assert 'part="1 to 2"' in exposition(status.document()).decode()
+    assert {row.name for row in StatusReport(status.document()).rows(0.0)} > set(LOADS.names)

@@ -59,6 +59,15 @@ class Loss(msgspec.Struct, omit_defaults=True):
     cap: float | None = None
 
 
+class AnswerPart(msgspec.Struct, omit_defaults=True):
+    """A part of the answer to a question, with its interval where it is known."""
+
+    name: str
+    estimate: float
+    low: float | None = None
+    high: float | None = None
+
+
 class Standing(msgspec.Struct, kw_only=True):
     """How a session or a series stands, for one member or for its hub.
 
@@ -86,6 +95,9 @@ class Standing(msgspec.Struct, kw_only=True):
         Of an agent.
     feedback : list of float or None
         The last feedback, its first components, clamped to the session's range. Public.
+    answer : list of AnswerPart or None
+        What the last feedback says, its first parts, if more than a mean is asked. `feedback` is then None. A
+        member shows no intervals while it runs: they take time. `used` is the number of records.
     radius : float or None
         Of a session of a hub that is over: the promised radius.
     deviation : float or None
@@ -117,6 +129,7 @@ class Standing(msgspec.Struct, kw_only=True):
     lost_history: bool = False
     loss: Loss | None = None
     feedback: list[float] | None = None
+    answer: list[AnswerPart] | None = None
     radius: float | None = None
     deviation: float | None = None
     absences: str | None = None
@@ -132,6 +145,10 @@ def _loss(name: str) -> Callable[[Standing], float | None]:
 
 def _feedback(now: Standing) -> dict[str, float]:
     return {str(k): y for k, y in enumerate(now.feedback or [])}
+
+
+def _answer(now: Standing) -> dict[str, float]:
+    return {part.name: part.estimate for part in now.answer or []}
 
 
 MEMBER_GAUGES: tuple[Gauge[Standing], ...] = (
@@ -159,5 +176,6 @@ MEMBER_GAUGES: tuple[Gauge[Standing], ...] = (
     Gauge("loss_planned", "what the session may cost it at most", _loss("planned")),
     Gauge("loss_cap", "its owner's cap", _loss("cap")),
     Gauge("feedback", "the last feedback, clamped to the range; public", _feedback, "component"),
+    Gauge("answer", "the answer to the session's question; public", _answer, "part"),
 )
 """Of a member's session; the labels `session` and `member` are added."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from tacit.base.errors import DiskFull, NotCurrent
 from tacit.base.files import require_room
-from tacit.core.protocol.standing import Loss, Standing
+from tacit.core.protocol.standing import AnswerPart, Loss, Standing
 from tacit.live.fleet.messages import AGENT
 from tacit.live.fleet.store import as_facts
 from tacit.live.status.document import HubNumbers, Kind, StatusDocument, StatusPages, WindowLoss
@@ -77,7 +77,7 @@ def _ended(facts: dict[str, Any]) -> Standing:
     result = facts["result"] or {}
     mean = result.get("mean")
     means = mean if isinstance(mean, list) else [] if mean is None else [mean]
-    series, used = result.get("series"), result.get("used")
+    series, used, answer = result.get("series"), result.get("used"), result.get("answer")
     return Standing(
         name=facts["name"],
         id=facts["id"],
@@ -88,6 +88,7 @@ def _ended(facts: dict[str, Any]) -> Standing:
         round=result.get("over", result.get("rounds", 0)),
         used=min(used) if used else None,
         feedback=means[:MOST_COMPONENTS] or None,
+        answer=[AnswerPart(**part) for part in answer["parts"][:MOST_COMPONENTS]] if answer else None,
         radius=result.get("radius"),
         deviation=result.get("deviation"),
         lost=result.get("lost", 0),

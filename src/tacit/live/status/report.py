@@ -98,8 +98,13 @@ class StatusReport(Shown):
             rows.append(
                 Row("sessions", _labelled(found.numbers.outcomes) or "none yet", "as far as they are kept")
             )
-        if last := next((one for one in reversed(found.sessions) if one.feedback), None):
-            rows.append(Row("last mean", f"{_means(last)} ({last.name}, {last.phase})"))
+        if last := next((one for one in reversed(found.sessions) if one.feedback or one.answer), None):
+            rows.append(
+                Row(
+                    "last mean" if last.feedback else "last answer",
+                    f"{_means(last)} ({last.name}, {last.phase})",
+                )
+            )
         return rows
 
     def _counts(self) -> list[Row]:
@@ -145,7 +150,7 @@ class StatusReport(Shown):
             )
             for one in reversed(self.found.sessions[-most:])
         ]
-        columns = ("session", "state", "rounds", "agents used", "mean", "within", "ended")
+        columns = ("session", "state", "rounds", "agents used", "result", "within", "ended")
         found = self.found.kind == "hub" and rows
         return Grid("Last sessions", columns, rows, right=(2, 3, 4, 5, 6)) if found else None
 
@@ -159,6 +164,7 @@ def _session_rows(one: Standing) -> list[Row]:
     rows += [Row(name, _few(who)) for name, who in (("late", one.late), ("quiet", one.quiet)) if who]
     if one.feedback:
         rows.append(Row("feedback", _means(one)))
+    rows += [Row(part.name, near(part.estimate), "of the answer; public") for part in one.answer or []]
     if one.deviation is not None:
         rows.append(Row("noise in it", up(one.deviation), "standard deviation, for the agents used"))
     if one.absences:
@@ -176,8 +182,9 @@ def _series(one: Standing) -> str:
 
 
 def _means(one: Standing) -> str:
-    means = one.feedback or []
-    return ", ".join(map(near, means[:_MEANS])) + (", …" if len(means) > _MEANS else "")
+    means = [near(mean) for mean in one.feedback or []]
+    means += [f"{part.name}: {near(part.estimate)}" for part in one.answer or []]
+    return ", ".join(means[:_MEANS]) + (", …" if len(means) > _MEANS else "")
 
 
 def _loss(loss: Loss) -> str:

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from tacit.core.protocol.codec import Codec, as_array
-from tacit.core.protocol.messages import COORDINATOR, Message
+from tacit.core.protocol.messages import COORDINATOR, Feedback, Message
 from tacit.core.protocol.notices import Counts, Notice
 from tacit.core.protocol.records import Closed, Moved, Record
 from tacit.core.protocol.session import Session
-from tacit.core.protocol.standing import Standing
+from tacit.core.protocol.standing import AnswerPart, Standing
 from tacit.live.status.document import StatusDocument, StatusPages
 
 if TYPE_CHECKING:
@@ -124,16 +124,22 @@ class Status(StatusPages):
                 case Moved() if self._session.topology == "server" and record.heard:
                     self._feedback(record.heard[0])
                 case Moved():  # public: the mean of messages that neighbours have received
-                    self._show(self._codec.unpack(record.y))
+                    self._show(self._codec.unpack(record.y), self._session.n)
                 case _:
                     pass
 
     def _feedback(self, frame: bytes) -> None:
         message = self._codec.open(frame)
-        if isinstance(message, Message):
-            self._show(message.numbers)
+        if isinstance(message, Message) and isinstance(message.body, Feedback):
+            self._show(message.numbers, message.body.count)
 
-    def _show(self, numbers: tuple[int, ...]) -> None:
+    def _show(self, numbers: tuple[int, ...], used: int) -> None:
+        session = self._session
+        if session.asked is not None:
+            mean = [float(session.lattice.value(number)) for number in numbers]
+            parts = session.asked.decode(mean, used).parts[:MOST_COMPONENTS]
+            self.update(answer=[AnswerPart(part.name, part.estimate) for part in parts])
+            return
         values = self._session.lattice.value(as_array(numbers[:MOST_COMPONENTS]))
         self.update(feedback=self._session.clamp(np.atleast_1d(values)).tolist())
 
