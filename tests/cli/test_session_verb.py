@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from tacit.base.rounding import shown_up
+from tacit.core.question import parse_question
 from tacit.live.identity.identity import provision
 from tacit.live.ledger.ledger import Ledger
 from tacit.live.sessions.file import read_session, read_with_addresses
@@ -200,6 +201,43 @@ def test_infeasible_says_what_has_to_give(answer, run):
 def test_mistakes(run, words, sentence):
     assert sentence in " ".join(run("session", *words, code=2).stderr.split())
     assert not Path("session.toml").exists()
+
+
+QUESTION = ("new", "--roster", "certificates", "--loss", 9, "--anyway", "--ask")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("histogram:0,2,1",), "numbers that increase"),
+        (("histogram:0,nan",), "numbers that increase"),
+        (("histogram:red,red",), "must differ from each other"),
+        (("quantile:0,1,2:1.5",), "a quantile must be in (0, 1), got [1.5]"),
+        (("weighted-mean:0:1:0",), "the largest weight must be a positive number, got 0.0"),
+        (("mean:1:0",), "low < high"),
+        (("own",), "a question must be written like"),
+        (("count", "--range", "0:1"), "the question says what the records are"),
+        (("count", "--adjacency", 0.5), "a smaller adjacency is for means only"),
+        (("count", "--law", "fading"), "needs noise that is drawn once"),
+        (("count", "--rounds", 3), "must have one round, got 3"),
+        (("count", "--graph", "path:6", "--weights", "closed"), "the true average"),
+        (("count", "--series", 9, "--hides", "step:1", "--every", "1m"), "a series has the mean of one"),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_refused_in_one_sentence(run, words, sentence):
+    assert sentence in " ".join(run("session", *QUESTION, *words, code=2).stderr.split())
+    assert not Path("session.toml").exists()
+
+
+@pytest.mark.parametrize("where", [(), ("--graph", "ring:6")])
+def test_a_session_asks_a_question(answer, run, where):
+    word = "group-by:a,b:sum:0:9"
+    told = answer("session", *QUESTION, word, *where)
+    session = read_session("session.toml")
+    assert session.question == parse_question(word)
+    assert (told["asks"], session.law, session.adjacency) == (word, "one-shot", 18.0)
+    assert told["accounted_loss"] <= 9
+    assert f"asks for {word}" in " ".join(run("session", "check", "session.toml").stdout.split())
 
 
 def test_a_file_is_kept_unless_forced(run):
