@@ -21,6 +21,7 @@ extensions = [
     "diagrams",
     "formulas",
     "notebook_pages",
+    "references",
     "sources",
 ]
 exclude_patterns = ["_ext"]

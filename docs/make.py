@@ -210,35 +210,14 @@ def picture_the_studio() -> None:
 
 
 def refer() -> None:
-    """Rewrite the references of commands, sessions and metrics, and diagrams."""
-    from tacit.cli.reference import markdown, renewed_fields
+    """Rewrite the fields of sessions, and diagrams. The site's build makes the other references."""
+    from tacit.cli.reference import renewed_fields
     from tacit.core.protocol.diagrams import renewed
 
-    (DOCS / "reference" / "cli.md").write_text(markdown())
     wire = DOCS / "reference" / "wire.md"
     wire.write_text(renewed_fields(wire.read_text()))
     protocol = DOCS / "explanation" / "protocol.md"
     protocol.write_text(renewed(protocol.read_text()))
-    metrics = DOCS / "reference" / "metrics.md"
-    metrics.write_text(with_metrics(metrics.read_text()))
-
-
-def with_metrics(page: str) -> str:
-    """Return a page whose tables of metrics are as they are declared."""
-    from tacit.live.status.metrics import GAUGES, counters
-
-    for kind, gauges in GAUGES.items():
-        rows = [(one.name, one.meaning, one.label, "") for one in gauges]
-        for one, labels in counters(kind).items():
-            rows.append((f"{one.name}_total", one.meaning, one.label, f": {', '.join(sorted(labels))}"))
-        lines = [
-            f"| `tacit_{name}` | {meaning}{f'; label `{label}`{values}' if label else ''} |"
-            for name, meaning, label, values in rows
-        ]
-        table = "\n".join([f"<!-- metrics of a {kind} -->", "| metric | meaning |", "|---|---|", *lines])
-        found = re.search(rf"<!-- metrics of a {kind} -->\n(\|.*\n)*", page)
-        page = page if found is None else page.replace(found[0], f"{table}\n")
-    return page
 
 
 def run_notebooks() -> None:
@@ -270,7 +249,7 @@ def main(words: Sequence[str] | None = None) -> int:
     part.add_argument(
         "--reference",
         action="store_true",
-        help=("only the references of commands and metrics, and the diagrams"),
+        help=("only the fields of sessions, and the diagrams"),
     )
     part.add_argument("--pictures", nargs="*", metavar="NAME", type=_figure, help=(
         f"only these figures, or all and the studio's: {', '.join(FIGURES)}"

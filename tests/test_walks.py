@@ -1,6 +1,6 @@
 """CONTRIBUTING's five walks: each change is made in a copy, used there, and its files are listed.
 
-What is generated (docs/reference/cli.md, and the fields of a session in wire.md) is not listed.
+What is generated (the fields of a session in docs/reference/wire.md) is not listed.
 """
 
 import filecmp

@@ -21,13 +21,8 @@ _WIDTH = 100
 _ENOUGH = 2
 """An option that so many commands have, with the same words, is told once."""
 _HELP = ("-h, --help", "Show the help of a command and exit; every command has it.")
-_PREFACE = """# Command line
-
-For anyone at a terminal: every command with its options and an example.
-
-Made from `--help` by `python docs/make.py`; do not edit. What several commands share
-is told once here; a command that lists such an option again has another default.
-`--help` of a command shows everything, with more examples. [Exit codes](exit-codes.md) have a page.
+_PREFACE = """What several commands share is told once here; a command that lists such an option again has
+another default.
 
 ## Options of several commands
 
@@ -36,7 +31,7 @@ is told once here; a command that lists such an option again has another default
 
 
 def markdown() -> str:
-    """Return the help of all commands as a page; shared options once."""
+    """Return the help of all commands as Markdown; shared options once."""
     found = list(_walk(main, click.Context(main, info_name="tacit", **_settings(main))))
     shared = _shared(found)
     formatter = click.HelpFormatter(width=_WIDTH)
