@@ -136,7 +136,7 @@ def spread(few, many):
 
 
 def pytest_xdist_auto_num_workers():
-    """One more than there are cores, for sessions that wait. Each imports all tests, which takes 20 s."""
+    """One more than there are cores, for sessions that wait. Each imports all tests, which takes 10 s."""
     return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else None
 
 
