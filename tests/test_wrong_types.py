@@ -97,7 +97,46 @@ def _design(**given: object) -> object:
     return tacit.design(**{"epsilon": 1.0} | ({} if "graph" in given else {"agents": 4}) | given)  # type: ignore[arg-type]
 
 
+def _weighted(**given: object) -> object:
+    return tacit.WeightedMean(**{"low": 0, "high": 1, "most": 1} | given)  # type: ignore[arg-type]
+
+
+def _variance(**given: object) -> object:
+    return tacit.Variance(**{"low": 0, "high": 1} | given)  # type: ignore[arg-type]
+
+
+def _mean(**given: object) -> object:
+    return tacit.Mean(**{"low": 0, "high": 1} | given)  # type: ignore[arg-type]
+
+
+def _quantile(**given: object) -> object:
+    return tacit.Quantile(**{"edges": [0, 1, 2]} | given)  # type: ignore[arg-type]
+
+
+def _groups(**given: object) -> object:
+    return tacit.GroupBy(**{"labels": ["a", "b"], "question": tacit.Mean(0, 1)} | given)  # type: ignore[arg-type]
+
+
+def _several(**given: object) -> object:
+    return tacit.Several(**{"questions": [tacit.Mean(0, 1)]} | given)  # type: ignore[arg-type]
+
+
+def _own(**given: object) -> object:
+    return tacit.Own(**{"vector": lambda x: [x], "centre": [0], "radius": 1} | given)  # type: ignore[arg-type]
+
+
+MANY = (3, 0.5, None, ODD, "ab", b"ab", [ODD], [[1]], [])
+"""Nothing that is a list of numbers."""
+
 CASES = [
+    *of(_mean, low=NUMBER, high=NUMBER, numbers=WHOLE),
+    *of(_weighted, low=NUMBER, high=NUMBER, most=NUMBER),
+    *of(_variance, low=NUMBER, stretch=NUMBER),
+    *each(tacit.Histogram, "Histogram", MANY),  # type: ignore[arg-type]
+    *of(_quantile, edges=MANY, shares=(*MANY, ["0.5"], [1.5])),
+    *of(_groups, labels=MANY, question=(3, None, ODD, "mean", tacit.Mean)),
+    *of(_several, questions=(3, ODD, "mean", [3], []), weights=(3, ODD, "1", [ODD], [0], [1, 2])),
+    *of(_own, vector=(3, None, ODD), centre=MANY, radius=(*NUMBER, 0), vertices=MANY[:-1]),
     *of(_analyze, mechanism=MECHANISM, adjacency=NUMBER, failure_probability=NUMBER, rounds=WHOLE),
     *of(_analyze, tolerance=NUMBER, spread=NUMBER, components=WHOLE),
     *of(_simulate, mechanism=MECHANISM, values=STATES, rounds=WHOLE, runs=WHOLE, batch=WHOLE, threads=WHOLE),

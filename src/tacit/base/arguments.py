@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from numbers import Integral, Number
 from typing import Any, SupportsFloat
 
@@ -99,6 +99,16 @@ def _as_float(value: Any) -> float | None:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return None
+
+
+def items(name: str, value: Any, must: str) -> tuple[Any, ...]:
+    """Return the items of a list, or of anything like it but a text.
+
+    `must` says in words what it must be.
+    """
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise ParameterError(f"{name} must be {must}, got {shown(value)}.")
+    return tuple(value.tolist() if hasattr(value, "tolist") else value)
 
 
 def flag(name: str, value: Any, field: str | None = None) -> bool:

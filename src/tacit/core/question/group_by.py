@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
+from tacit.base.arguments import instance, items, shown
 from tacit.base.errors import ParameterError, StateError
 from tacit.core.question.base import Answer, Encoded, Exact, MeanNoise, Question, share_of
 from tacit.core.question.count import Count
@@ -44,9 +45,10 @@ class GroupBy(Question):
     kind: ClassVar[str] = "group by"
 
     def __init__(self, labels: Sequence[str], question: Question) -> None:
-        given = () if isinstance(labels, str) else tuple(labels)
-        if not given or len(set(given)) < len(given) or not all(isinstance(label, str) for label in given):
-            raise ParameterError(f"labels of groups must be different texts, got {list(given)}.")
+        given = items("labels", labels, "different texts")
+        instance("question", question, Question, "a question", "For example tacit.Mean(0, 10).")
+        if not given or not all(isinstance(label, str) for label in given) or len(set(given)) < len(given):
+            raise ParameterError(f"labels of groups must be different texts, got {', '.join(map(shown, given)) or 'none'}.")
         object.__setattr__(self, "labels", given)
         object.__setattr__(self, "question", question)
         self._norm  # noqa: B018 - refuses what has no blocks

@@ -10,6 +10,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, ClassVar, final
 
+from tacit.base.arguments import items, shown
 from tacit.base.errors import ParameterError, StateError
 from tacit.core.question.base import Answer, Encoded, Exact, MeanNoise, Part, Question, share_of
 
@@ -47,8 +48,8 @@ class Histogram(Question):
     diameter: ClassVar[Fraction] = Fraction(2)
 
     def __init__(self, edges: Sequence[float] | Sequence[str]) -> None:
-        many: Any = () if isinstance(edges, str) else edges
-        given = tuple(each.item() if hasattr(each, "item") else each for each in many)
+        given = items("edges", edges, "numbers that increase, or labels")
+        given = tuple(each.item() if hasattr(each, "item") else each for each in given)
         object.__setattr__(self, "edges", given)
         if given and all(isinstance(each, str) for each in given):
             if len(set(given)) < len(given) or OTHER in given:
@@ -61,7 +62,7 @@ class Histogram(Question):
         if len(given) < 2 or not inner or not all(a < b for a, b in pairwise(given)):
             raise ParameterError(
                 "edges of a histogram must be two or more numbers that increase; only the first and the last "
-                f"may be infinite. Got {list(given)}."
+                f"may be infinite. Got {', '.join(map(shown, given)) or 'none'}."
             )
 
     @property

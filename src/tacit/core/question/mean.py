@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
+from tacit.base import arguments
 from tacit.base.errors import ParameterError, StateError
 from tacit.core.question.base import Answer, Encoded, Exact, MeanNoise, Part, Question, share_of
 
@@ -41,12 +42,13 @@ class Mean(Question):
     moves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        for name, end in (("low", self.low), ("high", self.high)):
+            arguments.number(name, end)
+        arguments.whole("numbers", self.numbers, 1)
         if not (self.low < self.high and math.isfinite(self.high - self.low)):
             raise ParameterError(
                 f"the range must be finite with low < high, got {self.low} to {self.high}.", "high"
             )
-        if self.numbers < 1:
-            raise ParameterError(f"a record must have one number or more, got {self.numbers!r}.")
 
     @property
     def components(self) -> int:

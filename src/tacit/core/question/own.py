@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any, ClassVar, final
 
+from tacit.base.arguments import items, number, positive, shown
 from tacit.base.errors import ParameterError, StateError
 from tacit.core.question.base import Answer, Encoded, Exact, MeanNoise, Part, Question, share_of
 
@@ -50,20 +51,28 @@ class Own(Question):
     moves: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "centre", tuple(self.centre))
-        object.__setattr__(self, "vertices", tuple(map(tuple, self.vertices)))
+        if not callable(self.vector):
+            raise ParameterError(f"vector must be a function of a record, got {shown(self.vector)}.")
+        vectors = [
+            items("a vertex", each, "a vector") for each in items("vertices", self.vertices, "vectors")
+        ]
+        object.__setattr__(self, "centre", items("centre", self.centre, "a vector"))
+        object.__setattr__(self, "vertices", tuple(vectors))
+        for each in (*self.centre, *(one for vertex in self.vertices for one in vertex)):
+            number("a number of the centre or of a vertex", each)
         if self.vertices:
             sizes = {len(vertex) for vertex in self.vertices}
-            finite = all(math.isfinite(number) for vertex in self.vertices for number in vertex)
-            if self.centre or len(set(self.vertices)) < 2 or len(sizes) > 1 or 0 in sizes or not finite:
+            if self.centre or len(set(self.vertices)) < 2 or len(sizes) > 1 or 0 in sizes:
                 raise ParameterError(
                     "vertices of a question of your own must be two or more different vectors of finite "
                     "numbers, all of one length, and then there is no centre."
                 )
-        elif not self.centre or not all(map(math.isfinite, self.centre)) or not 0 < self.radius < math.inf:
+        elif not self.centre:
             raise ParameterError(
                 "a question of your own needs a centre of finite numbers and a radius above 0, or vertices."
             )
+        else:
+            positive("the radius of a question of your own", self.radius)
 
     @property
     def components(self) -> int:

@@ -8,6 +8,7 @@ from fractions import Fraction
 from itertools import accumulate
 from typing import Any, ClassVar, final
 
+from tacit.base.arguments import inside_unit, items
 from tacit.base.errors import ParameterError
 from tacit.core.question.base import Answer, Encoded, Exact, MeanNoise, Part, Question
 from tacit.core.question.histogram import Histogram
@@ -44,10 +45,13 @@ class Quantile(Question):
     def __init__(self, edges: Sequence[float], shares: Sequence[float] = (0.5,)) -> None:
         if Histogram(edges).labelled:
             raise ParameterError("a quantile needs edges that are numbers: labels have no order.")
-        if not shares or not all(0 < q < 1 for q in shares):
-            raise ParameterError(f"a quantile must be in (0, 1), got {list(shares)}.")
+        wanted = items("shares", shares, "one or more numbers in (0, 1)")
+        if not wanted:
+            raise ParameterError("shares must be one or more numbers in (0, 1), got none.")
+        for share in wanted:
+            inside_unit("a quantile", share)
         object.__setattr__(self, "edges", tuple(edges))
-        object.__setattr__(self, "shares", tuple(shares))
+        object.__setattr__(self, "shares", wanted)
 
     @property
     def _histogram(self) -> Histogram:

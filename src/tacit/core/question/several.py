@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
+from tacit.base.arguments import items, positive
 from tacit.base.errors import ParameterError, StateError
 from tacit.base.rounding import fraction_up
 from tacit.core.question.base import Answer, Encoded, Exact, MeanNoise, Part, Question, share_of
@@ -43,12 +43,12 @@ class Several(Question):
     kind: ClassVar[str] = "several"
 
     def __init__(self, questions: Sequence[Question], weights: Sequence[float] | None = None) -> None:
-        given = tuple(questions)
-        wanted = (1.0,) * len(given) if weights is None else tuple(weights)
+        given = items("questions", questions, "one or more questions")
+        wanted = (1.0,) * len(given) if weights is None else items("weights", weights, "positive numbers")
         nested = any(isinstance(each, Several) for each in given)
         if not given or nested or not all(isinstance(each, Question) for each in given):
             raise ParameterError("several questions must be one or more questions, side by side.")
-        if len(wanted) != len(given) or not all(0 < weight < math.inf for weight in wanted):
+        if len(wanted) != len(given) or not all(positive("a weight", weight) for weight in wanted):
             raise ParameterError(f"there must be one positive weight for each question, got {list(wanted)}.")
         object.__setattr__(self, "questions", given)
         object.__setattr__(self, "weights", wanted)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
-from tacit.base.errors import ParameterError
+from tacit.base.arguments import number
 from tacit.core.question.base import Answer, Encoded, Exact, MeanNoise, Part, Question, share_of
 from tacit.core.question.mean import Mean
 
@@ -41,8 +41,7 @@ class Variance(Question):
 
     def __post_init__(self) -> None:
         self._mean  # noqa: B018 - refuses a range that is none
-        if not 0.5 <= self.stretch < math.inf:
-            raise ParameterError(f"the stretch of a variance must be at least 1/2, got {self.stretch}.")
+        number("the stretch of a variance", self.stretch, "be at least 1/2", least=0.5)
 
     @property
     def _mean(self) -> Mean:

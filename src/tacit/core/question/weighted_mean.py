@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, final
 
-from tacit.base.errors import ParameterError, StateError
+from tacit.base.arguments import positive
+from tacit.base.errors import StateError
 from tacit.core.question.base import Answer, Encoded, Exact, MeanNoise, Part, Question
 from tacit.core.question.mean import Mean
 
@@ -46,8 +46,7 @@ class WeightedMean(Question):
 
     def __post_init__(self) -> None:
         Mean(self.low, self.high)  # refuses a range that is none
-        if not 0 < self.most < math.inf:
-            raise ParameterError(f"the largest weight must be a positive number, got {self.most}.")
+        positive("the largest weight", self.most)
 
     @property
     def fields(self) -> tuple[str, ...]:
