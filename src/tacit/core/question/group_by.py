@@ -48,7 +48,8 @@ class GroupBy(Question):
         given = items("labels", labels, "different texts")
         instance("question", question, Question, "a question", "For example tacit.Mean(0, 10).")
         if not given or not all(isinstance(label, str) for label in given) or len(set(given)) < len(given):
-            raise ParameterError(f"labels of groups must be different texts, got {', '.join(map(shown, given)) or 'none'}.")
+            named = ", ".join(map(shown, given)) or "none"
+            raise ParameterError(f"labels of groups must be different texts, got {named}.")
         object.__setattr__(self, "labels", given)
         object.__setattr__(self, "question", question)
         self._norm  # noqa: B018 - refuses what has no blocks

@@ -60,9 +60,10 @@ class Histogram(Question):
         numbers = all(isinstance(each, int | float) for each in given)
         inner = numbers and all(map(math.isfinite, given[1:-1]))
         if len(given) < 2 or not inner or not all(a < b for a, b in pairwise(given)):
+            named = ", ".join(map(shown, given)) or "none"
             raise ParameterError(
                 "edges of a histogram must be two or more numbers that increase; only the first and the last "
-                f"may be infinite. Got {', '.join(map(shown, given)) or 'none'}."
+                f"may be infinite. Got {named}."
             )
 
     @property
