@@ -7,10 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import tacit
 from tacit.base.errors import MotionError, ParameterError
+from tacit.core.graph import Graph
 from tacit.core.law import Constant, Fading, OneShot, Scheduled
 from tacit.core.law.scheduled import best_schedule
-from tacit.core.mechanism import ClientServer
+from tacit.core.mechanism import ClientServer, Distributed
 from tacit.core.mechanism.lattice import Lattice
 from tacit.core.motion import Linear
 from tacit.core.noise.accounting import account
@@ -347,3 +349,23 @@ def test_what_is_not_known_of_linear_agents_is_refused():
         Scheduled.best(truck(), 1.0, 5).scales(6)
     with pytest.raises(MotionError, match="never fades"):
         PREFERENCE.lag  # noqa: B018
+
+
+def test_the_best_schedule_of_mixing_is_the_papers_everywhere():
+    """Agents that mix as in the paper: the table is c·q^t, and all that takes a law takes it."""
+    table, fading = Scheduled.best(0.5, 1.0, 6), Fading.best(0.5, 1.0, 6)
+    np.testing.assert_allclose(table.scales(6), fading.scales(6), rtol=1e-12)
+    ring = Graph.from_edges([(i, (i + 1) % 6) for i in range(6)])  # as many agents as scales
+    for make in (lambda law: ClientServer(law, agents=6), lambda law: Distributed(law, ring)):
+        one, other = make(table), make(fading)
+        made, paper = tacit.analyze(one, rounds=6), tacit.analyze(other, rounds=6)
+        assert made.radius == pytest.approx(paper.radius, rel=1e-9)
+        assert made.loss == pytest.approx(paper.loss, rel=1e-12)
+        runs, likewise = (tacit.simulate(m, np.arange(6.0), 6, runs=2, seed=1) for m in (one, other))
+        np.testing.assert_allclose(runs.theta, likewise.theta, rtol=1e-9)
+        with pytest.raises(ParameterError, match="covers as many rounds"):
+            tacit.simulate(one, np.arange(6.0), 7)
+    assert tacit.examine(ClientServer(table, agents=3), rounds=4, transcripts=400).passed
+    assert (
+        tacit.design(agents=6, loss=1, rounds=6, mixing=0.5, tolerance=0.1, law="scheduled").promise.loss <= 1
+    )

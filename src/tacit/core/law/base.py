@@ -436,6 +436,11 @@ class Law(ABC):
     # ---- agreement ----------------------------------------------------------------------------------
 
     @property
+    def longest(self) -> int | None:
+        """The most rounds that this law covers; None if there is no limit."""
+        return None
+
+    @property
     def ratio(self) -> PerAgent | None:
         """q, if the scale of update u is c·q^u; otherwise None."""
         return None

@@ -95,6 +95,11 @@ class Scheduled(Law):
             )
         return self.c * np.asarray(self.table)[at.astype(np.int64)]
 
+    @property
+    def longest(self) -> int:
+        """As many rounds as the table has."""
+        return len(self.table)
+
     def upper_scale(self, u: int) -> float:
         """c·table_u: one product, the same on every machine."""
         return float(self.scale(u))

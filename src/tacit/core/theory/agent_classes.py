@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -48,7 +48,9 @@ def classes_of(mechanism: Mechanism) -> AgentClasses:
     law = mechanism.law
     if not law.mixes:
         return _moving_classes(mechanism)
-    own = list(law.values().values())
+    shared: dict[str, Any] = {name: value for name, value in law.values().items() if isinstance(value, tuple)}
+    names = [name for name in law.letters() if name not in shared]
+    own = [law.values()[name] for name in names]
     if isinstance(mechanism, ClientServer) and law.agents is None:
         rows, count = np.array([[mechanism.n, *own]], dtype=np.float64), np.array([mechanism.n])
     elif law.agents is None:
@@ -58,7 +60,7 @@ def classes_of(mechanism: Mechanism) -> AgentClasses:
         each = np.broadcast_arrays(mechanism.stationary, *own)
         rows, count = np.unique(np.column_stack(each), axis=0, return_counts=True)
     omega, *parameters = rows.T.astype(np.float64)
-    classes = type(law)(*parameters)
+    classes = type(law)(**dict(zip(names, parameters, strict=True)), **shared)
     total = float(np.sum(count * classes.motion.weight(omega)))
     return AgentClasses(omega, classes, count.astype(np.float64), total)
 

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -460,7 +460,10 @@ def _scales(mechanism: Mechanism, agents: IntArray, update: IntArray) -> FloatAr
     """Return the scale of each agent's update."""
     law = mechanism.law
     # One law with an entry per draw gives all scales in one call.
-    own = {name: np.broadcast_to(np.asarray(v), mechanism.n)[agents] for name, v in law.values().items()}
+    own: dict[str, Any] = {
+        name: v if isinstance(v, tuple) else np.broadcast_to(np.asarray(v), mechanism.n)[agents]
+        for name, v in law.values().items()
+    }
     return np.asarray(type(law)(**own).scale(update.astype(np.float64)))
 
 

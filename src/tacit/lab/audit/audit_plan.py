@@ -96,7 +96,7 @@ def default_rounds(law: Law, agent: int) -> int:
     try:
         aim = _ALMOST_ALL * own_epsilon(law, None, agent)
     except ParameterError:
-        return _UNBOUNDED_ROUNDS
+        return min(_UNBOUNDED_ROUNDS, law.longest or _UNBOUNDED_ROUNDS)
     return next((t for t in range(1, _MOST_ROUNDS) if own_epsilon(law, t, agent) >= aim), _MOST_ROUNDS)
 
 

@@ -190,11 +190,22 @@ def examine(
         )  # fmt: skip
     tell = progress or (lambda _share, _what: None)
     declared = require_mechanism(getattr(subject, "mechanism", subject))
+    if declared.motion.dimension is not None:
+        from tacit.lab.audit.moving import SimulatedMotion, examine_motion
+
+        if attacks or values is not None or agent is not None or rounds is None:
+            raise ParameterError(
+                "an audit of agents with dynamics of their own needs rounds, and takes no attacks, values or "
+                "agent: all agents are alike."
+            )
+        played = subject if isinstance(subject, SimulatedMotion) else SimulatedMotion(declared)
+        return examine_motion(
+            played, rounds=rounds, distance=distance, adjacency=adjacency, transcripts=transcripts,
+            failure_probability=failure_probability, seed=seed,
+        )  # fmt: skip
     whose = weakest(declared) if agent is None else whole("agent", agent, 0)
     if whose >= declared.n:
         raise ParameterError(f"agent must be a number from 0 to {declared.n - 1}, got {whose}.")
-    if declared.motion.dimension is not None:
-        raise declared.motion.undefined("an audit by transcripts", "how to tell two vectors of a start apart")
     start = None if values is None else declared.states(values)
     mechanism, members = stand_in(declared, whose) if isinstance(subject, Mechanism) else (declared, None)
     place = members.index(whose) if members else whose

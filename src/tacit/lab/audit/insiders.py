@@ -21,6 +21,7 @@ Bessel polynomials p_n = (2n − 1)p_{n−1} + s²·p_{n−2}, p_0 = 1, p_1 = 1 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.fft import irfft, next_fast_len, rfft
@@ -105,8 +106,11 @@ def _shared(transcripts: History, insiders: Sequence[int]) -> Law:
             "on a graph the insiders must hear the agent and all its neighbours; otherwise their belief has "
             "no closed form. Compromise more agents, or choose the eavesdropper, who knows more."
         )
-    own = {}
+    own: dict[str, Any] = {}
     for name, value in mechanism.law.values().items():
+        if isinstance(value, tuple):  # a table of scales is one for all
+            own[name] = value
+            continue
         honest = np.delete(np.broadcast_to(value, (mechanism.n,)), list(insiders))
         if np.ptp(honest) > 0:
             raise StateError(f"the honest agents must share their parameters, but their {name} differ.")

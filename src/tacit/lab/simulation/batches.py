@@ -61,6 +61,7 @@ class Scales:
     def __init__(self, law: Law) -> None:
         self._rows, self._next = law.round_scales(), 0
         self._width = next(law.round_scales()).size
+        self._longest = law.longest
         self.each = self._width > 1
 
     def rows(self, first: int, last: int) -> FloatArray:
@@ -70,8 +71,9 @@ class Scales:
         """
         assert first == self._next  # a law may compute a round's scale from that of the round before
         rows = np.empty((last - first, self._width))
-        for row in rows:
-            row[:] = next(self._rows)
+        for t, row in enumerate(rows, first):
+            # A graph's tile reads one round ahead, and never uses what is beyond the last.
+            row[:] = 0.0 if self._longest is not None and t >= self._longest else next(self._rows)
         self._next = last
         return rows
 

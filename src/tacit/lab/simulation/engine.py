@@ -118,6 +118,7 @@ def simulate(
         failure_probability = inside_unit("failure_probability", failure_probability)
         values, record = started(mechanism, values, question), replace(record, average=True)
     states = mechanism.states(values)
+    mechanism.law.scale(np.float64(max(rounds - 1, 0)))  # refuses more rounds than the law covers
     if mechanism.motion.dimension is not None:
         from tacit.lab.simulation.moving import simulate_moving
 
