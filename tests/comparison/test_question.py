@@ -39,6 +39,12 @@ def test_a_mean_is_compared_as_its_numbers_are():
         compare("ring:6", numbers, question=Sum(0, 3), epsilon=1, adjacency=2)
 
 
+def test_components_have_noise_of_their_own():
+    how = {"epsilon": 20, "runs": 5, "methods": ["one-shot"]}
+    found = compare("ring:6", [(5, 5)] * 6, question=Mean(0, 10, numbers=2), **how).row("one-shot").answers
+    assert found["mean 0"] != found["mean 1"]
+
+
 def test_a_sweep_has_questions_among_its_axes(tmp_path):
     words = ["count", "histogram:0,1,2"]
     grid = {"agents": [1000], "keepers": [2], "mixing": 0.5, "loss": 1, "question": words}

@@ -233,9 +233,8 @@ class Plan:
 
         for name in ("low", "high", "spread", "components"):
             if getattr(self, name) != Plan.__dataclass_fields__[name].default:
-                raise ParameterError(
-                    f"the question says what the records are: leave the {_words(name)} out.", name
-                )
+                what = "range" if name in ("low", "high") else _words(name)
+                raise ParameterError(f"the question says what the records are: leave the {what} out.", name)
         if isinstance(self.question, Mean):
             asked, (low, high) = self.question, self.question.box
             means = {"low": float(low), "high": float(high), "components": asked.components, "question": None}
