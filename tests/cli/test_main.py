@@ -12,7 +12,7 @@ import pytest
 
 import tacit
 from tacit.base.errors import Infeasible, StateError
-from tacit.cli import VERBS, analyze, failures, main
+from tacit.cli import VERBS, analyze, failures, hub, main, session
 from tacit.cli.figure import command as figures
 
 HEAVY = (
@@ -45,7 +45,7 @@ def test_help_lists_every_verb_and_its_summary(run):
 def test_every_verb_shows_an_example_and_json_in_its_help(run, verb):
     text = run(verb, "--help").output
     assert f"  tacit {verb}" in text.split("Example")[1]
-    if verb != "figure":
+    if verb not in ("figure", "demo"):  # the demo is for people; its files are for programs
         assert "--json" in text
 
 
@@ -57,7 +57,10 @@ def test_every_figure_shows_an_example_and_json_in_its_help(run, figure):
     assert "--table" in text
 
 
-@pytest.mark.parametrize("code", ["from tacit.cli import main; main(['--help'])", "import tacit; dir(tacit)"])
+_HELP = [f"from tacit.cli import main; main({words})" for words in (["-h"], ["session", "-h"], ["hub", "-h"])]
+
+
+@pytest.mark.parametrize("code", [*_HELP, "import tacit; dir(tacit)"])
 def test_help_and_import_load_nothing_heavy(code):
     script = f"""
 import sys
@@ -82,7 +85,13 @@ except SystemExit:
 print([name for name in sys.modules if name.startswith("tacit.cli.")], file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stderr.strip() == "['tacit.cli.failures']"
+    assert done.stderr.strip() == "['tacit.cli.failures', 'tacit.cli.late']"
+
+
+@pytest.mark.parametrize("group", [session, hub])
+def test_a_group_says_of_a_late_command_what_it_says_of_itself(group):
+    for name, line in group.command.late.items():
+        assert group.command.get_command(None, name).get_short_help_str(100) == line
 
 
 def test_version(run):

@@ -1,12 +1,10 @@
 """The command line: one file per verb, loaded when it is called.
 
-`tacit --help` must answer at once, so the verbs' one-line summaries are data here and no verb
-is imported to print them. A user's mistake ends in one sentence, never in a traceback.
+A user's mistake ends in one sentence, never in a traceback.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +13,7 @@ import click
 
 from tacit import __version__
 from tacit.cli import failures
+from tacit.cli.late import LateGroup
 
 __all__ = ["VERBS", "main"]
 
@@ -55,24 +54,8 @@ def __dir__() -> list[str]:
     return __all__
 
 
-class Verbs(click.Group):
-    """A group whose commands are modules of this package."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        """Return the verbs in the order a newcomer needs them."""
-        return list(VERBS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Load the module of a verb and return its command."""
-        if cmd_name not in VERBS:
-            return None
-        command: click.Command = importlib.import_module(f"tacit.cli.{cmd_name}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the list of verbs without loading any of them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(VERBS.items()))
+class Verbs(LateGroup):
+    """The group of all verbs: every exception becomes one sentence."""
 
     @contextmanager
     def _explained(self, ctx: click.Context) -> Iterator[None]:
@@ -97,7 +80,7 @@ class Verbs(click.Group):
             return super().invoke(ctx)
 
 
-@click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Verbs, late=VERBS, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="tacit %(version)s")
 def main() -> None:
     """Agree on the average of private numbers, with differential privacy.

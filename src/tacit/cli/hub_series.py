@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tacit.cli import hub, output, running
+from tacit.cli import hub_run, output, running
 from tacit.cli.series_design import begin_time, require_only
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _begun(store: HubStore, title: str) -> sqlite3.Row:
                 return found[0]
         elif task is None or task["state"] in ("failed", "stopped"):
             why = "cancelled" if task is None or not task["note"] else task["note"]
-            hub.leave_unfinished(f"{title} was not begun", why)
+            hub_run.leave_unfinished(f"{title} was not begun", why)
         time.sleep(_LOOK)
 
 

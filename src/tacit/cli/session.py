@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-import math
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from tacit.cli import failures, options, output
-from tacit.cli.field_options import session_options, take_fields
-from tacit.cli.series_design import (
-    begin_time,
-    delta_option,
-    hides_option,
-    refuse_series_options,
-    require_only,
-    series_option,
-)
+from tacit.cli.late import LateGroup
 
 if TYPE_CHECKING:
     from tacit.core.protocol.session import Session
-    from tacit.core.theory.plan import Plan
-    from tacit.live.identity.roster import Roster
     from tacit.live.sessions.check import Explanation
     from tacit.live.sessions.series import SeriesExplanation
-
-_MOST_DAYS = 36_500
 
 EPILOG = """\b
 Examples:
@@ -42,199 +28,27 @@ Example:
   tacit session cancel session.toml --keys keys/coordinator --out session.cancelled
 """
 
-NEW_EPILOG = """\b
-Examples:
-  tacit session new --roster certificates --loss 1 --range 0:50 --mixing 0.8
-  tacit session new --roster keys.txt --graph ring:20 --epsilon 0.1 --range 0:10 --law one-shot
-  tacit session new --roster certificates --keepers north,south --loss 0.2 --range 0:10
-  tacit session new --roster certificates --keepers north,south --loss 1 --ask histogram:0,1,2,5,10
-  tacit session new --roster certificates --keepers north,south --loss 1 --range 0:10
-    --series 96 --hides step:2 --every 15m
-"""
-
 CHECK_EPILOG = """\b
 Example:
   tacit session check session.toml --json
 """
+LATE = {"new": "Write a session file with the best noise for a promise."}
 
 
-@click.group("session", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "session",
+    cls=LateGroup,
+    late=LATE,
+    modules="session_",
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 def command() -> None:
     """Write a session file for a promise, or explain or cancel one.
 
     A session file is public, and the same for all agents and the coordinator: a file that differs in
     one number is another session. Every command takes --json.
     """
-
-
-@command.command(epilog=NEW_EPILOG)
-@click.option(
-    "--roster",
-    "roster_path",
-    type=click.Path(exists=True, path_type=Path),
-    required=True,
-    help="A directory of certificates (or requests), or a file with lines of NAME KEY. The member named "
-    "`coordinator` is the coordinator.",
-)
-@click.option(
-    "--keepers",
-    metavar="NAMES",
-    help="Members of the roster that hold masks and add the noise, like a,b. Agents must trust one of them. "
-    "[default: none; every agent adds its own noise]",
-)
-@series_option
-@hides_option
-@click.option("--every", metavar="TIME", help="Time from one slot of a series to the next: 30s, 15m, 1h.")
-@click.option(
-    "--begins",
-    metavar="TIME",
-    help="When slot 0 of a series begins: 2030-01-31T12:00:00Z, or +10m from now.  [default: one to two "
-    "intervals from now, at a multiple of --every]",
-)
-@delta_option
-@click.option("--name", default="session", show_default=True, help="Name of the session.")
-@options.asked_by(
-    "session",
-    adjacency={
-        "help": "Two values of one agent that differ by at most this must be hard to tell apart (δ).  "
-        "[default: the whole range]"
-    },
-    rounds={"help": "Number of rounds (T).  [default: until agents agree]"},
-)
-@session_options("session")
-@click.option(
-    "--days",
-    type=options.NUMBER,
-    help="Days until the session expires: nobody joins or sends after that.  [default: 7, or twice the "
-    "longest time its rounds can take, if that is longer]",
-)
-@click.option(
-    "--address",
-    "places",
-    metavar="NAME=ENDPOINT",
-    multiple=True,
-    help="Where a member listens, like coordinator=wss://192.0.2.1:7447; may be repeated.",
-)
-@click.option(
-    "--out", type=options.OUT_FILE, default="session.toml", show_default=True, help="File to write."
-)
-@options.force_option
-@options.anyway_option
-@options.json_option
-def new(
-    *,
-    name: str,
-    roster_path: Path,
-    days: float | None,
-    places: tuple[str, ...],
-    keepers: str | None,
-    series: int | None,
-    hides: str | None,
-    every: str | None,
-    begins: str | None,
-    delta: float,
-    out: Path,
-    force: bool,
-    anyway: bool,
-    as_json: bool,
-    **asked: Any,
-) -> None:
-    """Write a session file with the best noise for a promise.
-
-    Give --epsilon, --loss or --radius, and --range or --ask; rounding to whole numbers is included. With a
-    coordinator, noise is drawn once and one round is enough, unless you give --mixing or --law. A session
-    whose result would say nothing is refused, unless you give --anyway.
-
-    With --series, --hides and --every it is a series: a mean in every slot, with --loss and --delta for
-    all of them together. A series needs --keepers.
-    """
-    from tacit.live.fleet.policy import seconds
-    from tacit.live.identity.roster import read_roster
-    from tacit.live.sessions.check import explain
-    from tacit.live.sessions.design import draft
-    from tacit.live.sessions.file import write_session
-    from tacit.live.sessions.series import explain_series
-
-    question, fields = options.read_question(asked), take_fields("session", asked)
-    output.require_writable(out, force)
-    roster = read_roster(roster_path)
-    kept = [] if keepers is None else [name.strip() for name in keepers.split(",")]
-    agents = sum(member.name not in kept for member in roster.members)
-    if question.agents not in (None, agents):
-        raise click.UsageError(f"--agents is {question.agents}, but {roster_path} names {agents} agents.")
-    addresses = _addresses(places, {member.name for member in roster.members})
-    if series is not None:
-        if hides is None or every is None:
-            raise click.UsageError("--series needs --hides (like step:2) and --every (like 15m).")
-        timing: dict[str, Any] = {
-            "interval": seconds(every, "--every"),
-            "begins": begin_time(begins),
-            "delta": delta,
-        }
-        made = _series(
-            name, roster, question, slots=series, hides=hides, keepers=kept, days=days, anyway=anyway,
-            **timing, **fields,
-        )  # fmt: skip
-        write_session(made, out, addresses=addresses, force=force)
-        _tell(explain_series(made), out, as_json)
-        return
-    refuse_series_options("hides", "every", "begins", "delta")
-    session = draft(
-        name,
-        roster,
-        question,
-        expires=None if days is None else _expiry(days),
-        keepers=kept,
-        anyway=anyway,
-        **fields,
-    )
-    write_session(session, out, addresses=addresses, force=force)
-    _tell(explain(session, question.failure_probability or 0.05), out, as_json)
-
-
-def _series(
-    name: str,
-    roster: Roster,
-    question: Plan,
-    *,
-    hides: str,
-    days: float | None,
-    start: int | None = None,
-    **given: Any,
-) -> Session:
-    """Make a series; refuse options that it cannot use."""
-    from tacit.core.theory.series import Hides
-    from tacit.live.sessions.series import draft_series
-
-    require_only(question)
-    if start is not None:
-        raise click.UsageError("--start is not for a series: it begins by the clock.")
-    low, high = question.span
-    loss = 1.0 if question.loss is None else question.loss
-    expires = None if days is None else _expiry(days)
-    return draft_series(
-        name, roster, hides=Hides.parse(hides), low=low, high=high, loss=loss, expires=expires, **given
-    )
-
-
-def _expiry(days: float) -> int:
-    if not 0 < days <= _MOST_DAYS:
-        raise click.UsageError(
-            f"--days must be above 0 and at most {_MOST_DAYS:,}, got {days:g}: nobody could join the session."
-        )
-    return math.ceil(time.time() + days * 86_400)
-
-
-def _addresses(places: tuple[str, ...], names: set[str]) -> dict[str, str]:
-    found = {}
-    for place in places:
-        name, equals, address = place.partition("=")
-        if not equals or name not in names | {"coordinator"}:
-            raise click.UsageError(
-                f"--address must be NAME=ENDPOINT with a name of the roster or coordinator, got {place!r}."
-            )
-        found[name] = address
-    return found
 
 
 @command.command(epilog=CHECK_EPILOG)
@@ -254,7 +68,7 @@ def check(ctx: click.Context, *, file: Path, failure_probability: float, as_json
     session = read_session(file)
     found: Explanation | SeriesExplanation
     found = explain(session, failure_probability) if session.series is None else explain_series(session)
-    _tell(found, file, as_json)
+    tell(found, file, as_json)
     if not found.sound:
         ctx.exit(failures.UNUSABLE)
 
@@ -309,7 +123,8 @@ def _require_own_cancellation(session: Session, path: Path) -> None:
         ) from None
 
 
-def _tell(found: Explanation | SeriesExplanation, path: Path, as_json: bool) -> None:
+def tell(found: Explanation | SeriesExplanation, path: Path, as_json: bool) -> None:
+    """Print what a session promises and costs."""
     if as_json:
         output.print_json({"file": path, **found.as_dict()})
         return
