@@ -188,6 +188,9 @@ def test_an_endless_loss_is_bounded_with_its_tail():
         long = float(motion.spent(3 * q ** np.arange(1500)))
         endless = float(Fading(motion, 3.0, q).epsilons(None))
         assert long <= endless <= long * (1 + 1e-9)
+        for first in (0, 7, 30):  # the bound holds from any message on, and is not far off
+            rest = long - float(motion.spent(3 * q ** np.arange(first)))
+            assert rest <= float(motion._left(3.0, q, first)) <= 30 * rest
     with pytest.raises(ParameterError, match="the slowest mode of A"):
         epsilon(Fading(truck(), 3.0, 0.74))
     with pytest.raises(MotionError, match="every mode of A to fade"):

@@ -263,7 +263,9 @@ class Linear(ByValue, Motion):
         """
         if not len(self.corners):
             return np.asarray(self.influence(np.arange(rounds)))[:, None]
-        rows = np.array([row.floats() for row in self.influence_rows(rounds)]).reshape(rounds, -1)
+        rows = np.array([row.floats() for row in self.influence_rows(rounds)]).reshape(
+            rounds, len(self.private)
+        )
         return np.asarray(np.abs(rows @ self.corners.T))
 
     def spent(self, scales: FloatArray) -> FloatArray:
@@ -281,7 +283,10 @@ class Linear(ByValue, Motion):
         if not len(self.corners):
             return np.asarray(self._round_loss(scales))
         with np.errstate(divide="ignore", invalid="ignore"):
-            parts = np.array([row.floats() for row in rows]).reshape(len(rows), -1) / scales[:, None]
+            parts = (
+                np.array([row.floats() for row in rows]).reshape(len(rows), len(self.private))
+                / scales[:, None]
+            )
         parts[scales == 0] = 0.0
         largest = Fraction(0)
         for corner in self._candidates(parts):
@@ -374,12 +379,16 @@ class Linear(ByValue, Motion):
         The first messages are summed exactly, each at its worst corner. From message T on they are at most
         Σ_{i<K} ‖C‖₁·‖A^(T+i)·G‖/(c·q^(T+i)) · 1/(1 − r/q^K) with the row sums r of |A^K|.
         """
-        steps, ratio = self._tail(q)
+        steps, _ = self._tail(q)
         exact, scale = Fraction(q), Fraction(c)
         first = 4 * steps + math.ceil(36 / math.log(q / max(self.modulus, 1e-9)))
-        begun = _exact_sum(self, scale, exact, first)
-        column = self._start
-        grown = Fraction(0)
+        return fraction_up(_exact_sum(self, scale, exact, first) + self._left(c, q, first))
+
+    def _left(self, c: float, q: float, first: int) -> Fraction:
+        """Bound what all messages from `first` on add to the loss."""
+        steps, ratio = self._tail(q)
+        exact, scale = Fraction(q), Fraction(c)
+        column, grown = self._start, Fraction(0)
         size = sum((abs(v) for v in Dyadic.of(self.C).fractions()), Fraction(0))
         for _ in range(first):
             column = self._exact @ column
@@ -388,7 +397,7 @@ class Linear(ByValue, Motion):
             grown += size * max(rows) / (scale * _down(exact ** (first + i)))
             grown = Fraction(math.ceil(grown * (1 << _FIXED)), 1 << _FIXED)
             column = self._exact @ column
-        return fraction_up(begun + grown / (1 - ratio))
+        return grown / (1 - ratio)
 
     # ---- what the group agrees on -------------------------------------------------------------------
 
