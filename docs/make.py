@@ -210,14 +210,11 @@ def picture_the_studio() -> None:
 
 
 def refer() -> None:
-    """Rewrite the fields of sessions, and diagrams. The site's build makes the other references."""
+    """Rewrite the fields of sessions. The site's build makes the other references."""
     from tacit.cli.reference import renewed_fields
-    from tacit.core.protocol.diagrams import renewed
 
     wire = DOCS / "reference" / "wire.md"
     wire.write_text(renewed_fields(wire.read_text()))
-    protocol = DOCS / "explanation" / "protocol.md"
-    protocol.write_text(renewed(protocol.read_text()))
 
 
 def run_notebooks() -> None:
@@ -249,7 +246,7 @@ def main(words: Sequence[str] | None = None) -> int:
     part.add_argument(
         "--reference",
         action="store_true",
-        help=("only the fields of sessions, and the diagrams"),
+        help="only the fields of sessions in docs/reference/wire.md",
     )
     part.add_argument("--pictures", nargs="*", metavar="NAME", type=_figure, help=(
         f"only these figures, or all and the studio's: {', '.join(FIGURES)}"

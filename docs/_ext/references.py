@@ -1,4 +1,4 @@
-"""References made from the code, in the place of marks: `<!-- made: commands -->`, or of metrics."""
+"""What is made from the code, in the place of marks: commands, metrics, and diagrams of states."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 from sphinx.application import Sphinx
 
 from tacit.cli.reference import markdown as commands
+from tacit.core.protocol.diagrams import TABLES, mermaid
 from tacit.live.status.document import Kind
 from tacit.live.status.metrics import GAUGES, counters
 
@@ -27,9 +28,15 @@ def metrics(kind: Kind) -> str:
     return "\n".join(["| metric | meaning |", "|---|---|", *lines])
 
 
+def diagram(name: str) -> str:
+    """Return the states of a machine as a diagram."""
+    return f"```mermaid\n{mermaid(TABLES[name])}\n```"
+
+
 MADE: dict[str, Callable[[], str]] = {
     "commands": commands,
     **{f"metrics of a {kind}": partial(metrics, kind) for kind in GAUGES},
+    **{f"states of: {name}": partial(diagram, name) for name in TABLES},
 }
 
 

@@ -1,13 +1,6 @@
-"""Diagrams made from the tables, so that docs match the code.
-
-``python -m tacit.core.protocol.diagrams < page.md > new.md`` renews what lies between the markers
-``<!-- made from: agent -->`` and ``<!-- end -->`` of a page.
-"""
+"""Diagrams made from the tables, so that docs match the code."""
 
 from __future__ import annotations
-
-import re
-import sys
 
 from tacit.core.protocol.agent import AgentMachine
 from tacit.core.protocol.coordinator import CoordinatorMachine
@@ -23,7 +16,6 @@ MACHINES: tuple[type[Machine], ...] = (
     KeeperMachine,
 )
 TABLES = {machine.table.name: machine.table for machine in MACHINES}
-_MARKED = re.compile(r"(<!-- made from: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def mermaid(table: Table) -> str:
@@ -55,19 +47,5 @@ def expanded(table: Table) -> str:
     return "\n".join(lines) + "\n"
 
 
-def renewed(page: str) -> str:
-    """Return a page with everything between markers made anew."""
-
-    def made(found: re.Match[str]) -> str:
-        start, name, end = found.groups()
-        return f"{start}\n```mermaid\n{mermaid(TABLES[name])}\n```\n\n{end}"
-
-    return _MARKED.sub(made, page)
-
-
 def _name(phase: Phase) -> str:
     return str(phase.value).replace(" ", "_")
-
-
-if __name__ == "__main__":
-    sys.stdout.write(renewed(sys.stdin.read()))
