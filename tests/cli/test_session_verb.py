@@ -212,7 +212,7 @@ QUESTION = ("new", "--roster", "certificates", "--loss", 9, "--anyway", "--ask")
         (("histogram:0,2,1",), "numbers that increase"),
         (("histogram:0,nan",), "numbers that increase"),
         (("histogram:red,red",), "must differ from each other"),
-        (("quantile:0,1,2:1.5",), "a quantile must be in (0, 1), got [1.5]"),
+        (("quantile:0,1,2:1.5",), "a quantile must be in (0, 1), got 1.5"),
         (("weighted-mean:0:1:0",), "the largest weight must be a positive number, got 0.0"),
         (("mean:1:0",), "low < high"),
         (("own",), "a question must be written like"),

@@ -10,6 +10,7 @@ import click
 from tacit.cli import options, output
 
 if TYPE_CHECKING:
+    from tacit.base.report import Shown
     from tacit.core.mechanism import Mechanism
     from tacit.core.theory.convergence import Assumption
     from tacit.core.theory.plan import Plan
@@ -60,10 +61,8 @@ def _analyze_motion(name: str, question: Plan, as_json: bool) -> None:
     """Say what a file of agents with dynamics of their own promises."""
     from pathlib import Path
 
-    from tacit.base.report import Row, Summary, some_rounds, up
     from tacit.core.motion import Linear
-    from tacit.core.theory import privacy
-    from tacit.core.theory.motion_file import parse_motion_file
+    from tacit.core.theory.motion_file import CertifiedPrivacy, parse_motion_file
     from tacit.core.theory.promise import analyze
 
     odd = options.given(
@@ -74,39 +73,11 @@ def _analyze_motion(name: str, question: Plan, as_json: bool) -> None:
     found = parse_motion_file(Path(name).read_text(encoding="utf-8"))
     rounds = found.rounds if question.rounds is None else question.rounds
     adjacency = found.adjacency if question.adjacency is None else question.adjacency
-    law, motion = found.law, found.law.motion
-    if isinstance(motion, Linear):
+    made: Shown = CertifiedPrivacy(found.law, rounds, adjacency)
+    if isinstance(found.law.motion, Linear):
         said = question.promised() | {"rounds": rounds, "adjacency": adjacency}
         made = analyze(found.mechanism, **said)
-        if as_json:
-            output.print_json(made.as_dict())
-        else:
-            output.print_summary(made.summary())
-        return
-    # A certificate proves privacy. What agents that are not linear agree on is not known.
-    epsilon, loss = privacy.epsilon(law, rounds), privacy.loss(law, adjacency, rounds)
-    numbers = {
-        "law": law.name,
-        "motion": motion.name,
-        "rounds": rounds,
-        "adjacency": adjacency,
-        "epsilon": epsilon,
-        "loss": loss,
-        "rate": motion.modulus,
-        "assumptions": list(motion.assumptions),
-    }
-    if as_json:
-        output.print_json(numbers)
-        return
-    run = "an endless run" if rounds is None else some_rounds(rounds)
-    rows = [
-        Row("epsilon", up(epsilon), f"ε per unit of adjacency, over {run}"),
-        Row("loss", up(loss), f"ε × adjacency {adjacency:g}"),
-        Row("rate", up(motion.modulus), "proved: two starts come nearer by this in every update"),
-    ]
-    output.print_summary(
-        Summary(f"{law.name} noise, {motion.name} agents", {"Privacy": rows}, motion.assumptions)
-    )
+    output.print_result(made, as_json)
 
 
 def _assumption(mechanism: Mechanism) -> Assumption | None:

@@ -25,9 +25,11 @@ from typing import Any
 
 from tacit.base.arguments import positive, shown, whole
 from tacit.base.errors import FileError
+from tacit.base.report import Row, Shown, Summary, some_rounds, up
 from tacit.core.law import Law, Scheduled, named
 from tacit.core.mechanism import ClientServer
 from tacit.core.motion import Contracting, Linear, Motion
+from tacit.core.theory import privacy
 
 _LINEAR = {"A", "B", "C", "private", "names", "norm", "measured", "seconds"}
 _CONTRACTING = {"jacobians", "metric", "rate", "C", "private", "names", "measured"}
@@ -47,6 +49,44 @@ class MotionFile:
     def mechanism(self) -> ClientServer:
         """The agents around a server."""
         return ClientServer(self.law, agents=self.agents)
+
+
+@dataclass(frozen=True)
+class CertifiedPrivacy(Shown):
+    """What a certificate proves of a law: privacy, and nothing else.
+
+    What agents that are not linear agree on is not known.
+    """
+
+    law: Law
+    rounds: int | None
+    adjacency: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything a program would read, ready for JSON."""
+        motion = self.law.motion
+        return {
+            "law": self.law.name,
+            "motion": motion.name,
+            "rounds": self.rounds,
+            "adjacency": self.adjacency,
+            "epsilon": privacy.epsilon(self.law, self.rounds),
+            "loss": privacy.loss(self.law, self.adjacency, self.rounds),
+            "rate": motion.modulus,
+            "assumptions": list(motion.assumptions),
+        }
+
+    def summary(self) -> Summary:
+        """Return rows of the loss, and of the rate that was proved."""
+        told = self.as_dict()
+        run = "an endless run" if self.rounds is None else some_rounds(self.rounds)
+        rows = [
+            Row("epsilon", up(told["epsilon"]), f"ε per unit of adjacency, over {run}"),
+            Row("loss", up(told["loss"]), f"ε × adjacency {self.adjacency:g}"),
+            Row("rate", up(told["rate"]), "proved: two starts come nearer by this in every update"),
+        ]
+        title = f"{told['law']} noise, {told['motion']} agents"
+        return Summary(title, {"Privacy": rows}, self.law.motion.assumptions)
 
 
 def parse_motion_file(text: str) -> MotionFile:
