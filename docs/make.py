@@ -46,6 +46,7 @@ FIGURES = {
     "audit.svg": "tacit audit --agents 3 --mixing 0.8 --noise 10 --decay 0.6 --simulated",
     "compare.svg": "tacit compare --graph regular:100:4:seed=1 --epsilon 1 --rounds 50 --runs 1000 --seed 1",
     "example-platoon.svg": "python examples/platoon.py",
+    "example-heating.svg": "python examples/heating.py",
     "example-sensor-fusion.svg": "python examples/sensor_fusion.py",
     "example-clock-synchronisation.svg": "python examples/clock_synchronisation.py",
     "example-load-balancing.svg": "python examples/load_balancing.py",

@@ -48,7 +48,15 @@ def test_bad_options_are_refused_before_any_work(example, capsys, bad):
 
 @pytest.mark.parametrize(
     "name",
-    ["platoon", "sensor_fusion", "clock_synchronisation", "load_balancing", "smart_meters", "hospitals"],
+    [
+        "platoon",
+        "heating",
+        "sensor_fusion",
+        "clock_synchronisation",
+        "load_balancing",
+        "smart_meters",
+        "hospitals",
+    ],
 )
 def test_help_says_what_it_is(example, capsys, name):
     module = example(name)

@@ -459,7 +459,7 @@ class Law(ABC):
     # ---- design -------------------------------------------------------------------------------------
 
     @classmethod
-    def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
+    def best(cls, sigma: PerAgent | Motion, epsilon: float, rounds: int | None = None) -> Self:
         """Return this law with the least variance for a loss of at most ε.
 
         The base class can answer this for a law without further parameters; see `least_noise`.
@@ -468,7 +468,7 @@ class Law(ABC):
 
     @classmethod
     def least_noise(
-        cls, sigma: PerAgent, epsilon: float, rounds: int | None, further: Mapping[str, PerAgent]
+        cls, sigma: PerAgent | Motion, epsilon: float, rounds: int | None, further: Mapping[str, PerAgent]
     ) -> Self:
         """Return this law with the least noise c for a loss of at most ε.
 

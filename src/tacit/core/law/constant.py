@@ -92,7 +92,7 @@ class Constant(Law):
         return super().envelope(rounds)
 
     @classmethod
-    def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
+    def best(cls, sigma: PerAgent | Motion, epsilon: float, rounds: int | None = None) -> Self:
         """Return the least constant noise with a loss of at most ε."""
         if isinstance(sigma, Motion):
             law = cls(sigma, float(np.max(cls(sigma, 1.0).epsilons(rounds))) / epsilon)

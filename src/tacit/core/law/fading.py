@@ -139,7 +139,7 @@ class Fading(Law):
         return Envelope(self.c, self.q)
 
     @classmethod
-    def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
+    def best(cls, sigma: PerAgent | Motion, epsilon: float, rounds: int | None = None) -> Self:
         """Return the best fading noise with a loss of at most ε.
 
         Rounding is included.

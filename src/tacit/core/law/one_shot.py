@@ -86,7 +86,7 @@ class OneShot(Law):
         return Envelope(self.c, 0.0)
 
     @classmethod
-    def best(cls, sigma: PerAgent, epsilon: float, rounds: int | None = None) -> Self:
+    def best(cls, sigma: PerAgent | Motion, epsilon: float, rounds: int | None = None) -> Self:
         """Return the one-shot noise with a loss of at most ε: c = 1/ε."""
         if isinstance(sigma, Motion):
             c = float(np.max(sigma.width)) / epsilon

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import islice
-from typing import Any, ClassVar, NamedTuple, final
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
 
 import numpy as np
 import numpy.typing as npt
@@ -85,6 +85,19 @@ class Linear(ByValue, Motion):
     measured: bool = False
 
     name: ClassVar[str] = "linear"
+
+    if TYPE_CHECKING:  # the fields are arrays, and lists are taken
+
+        def __init__(  # noqa: PLR0917
+            self,
+            A: npt.ArrayLike,
+            B: npt.ArrayLike,
+            C: npt.ArrayLike,
+            private: Any,
+            names: Sequence[str] = (),
+            norm: str = "box",
+            measured: bool = False,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__

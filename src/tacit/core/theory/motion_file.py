@@ -129,7 +129,7 @@ def _law(given: Mapping[str, Any], motion: Motion, rounds: int | None, adjacency
     if "loss" in given:
         if len(given) > 1 + ("law" in given):
             raise FileError("[noise] has a loss, for which noise is chosen, or numbers of its law; not both.")
-        return kind.best(motion, positive("loss", given["loss"]) / adjacency, rounds)  # type: ignore[arg-type]
+        return kind.best(motion, positive("loss", given["loss"]) / adjacency, rounds)
     if kind is Scheduled:
         if "scales" not in given:
             raise FileError("[noise] of scheduled noise must have scales, one per round, or a loss.")

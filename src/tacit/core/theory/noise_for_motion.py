@@ -103,8 +103,8 @@ def compare_noise(
 
     promises = {
         Scheduled.name: made(Scheduled.best(motion, epsilon, rounds)),
-        Fading.name: made(Fading.best(motion, epsilon, rounds)),  # type: ignore[arg-type]
+        Fading.name: made(Fading.best(motion, epsilon, rounds)),
     }
     with suppress(MotionError):  # several private components
-        promises[OneShot.name] = made(OneShot.best(motion, epsilon))  # type: ignore[arg-type]
+        promises[OneShot.name] = made(OneShot.best(motion, epsilon))
     return NoiseComparison(promises, best_schedule(motion.influence_table(rounds)))
