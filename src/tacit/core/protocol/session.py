@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, final, overload
@@ -662,6 +662,7 @@ class Session:
             components=self.components,
             question=self.asked,
         )
+        made = replace(made, lattice=self.lattice)  # how far a liar moves the result depends on its reach
         return SessionPromise(made, tuple(self.account(i).total for i in range(self.n)))
 
 

@@ -22,6 +22,7 @@ if not TYPE_CHECKING:
             "graph_facts",
             "influence",
             "laplace_sum",
+            "liars",
             "mean_noise",
             "moments",
             "optimum",

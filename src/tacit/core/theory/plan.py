@@ -401,6 +401,7 @@ class Plan:
             "rounds": self.rounds,
             "components": self.components,
             "question": self.question,
+            "span": None if self.low is None and self.question is None else self.span,
         }
 
 

@@ -13,14 +13,16 @@ from tacit.base.arrays import ByValue
 from tacit.base.errors import LawError, ParameterError
 from tacit.base.extras import explains_extras
 from tacit.base.report import Shown, Summary, dataframe, some_rounds
-from tacit.base.rounding import shown_up
+from tacit.base.rounding import product_up, shown_up
 from tacit.core.mechanism import Mechanism
 from tacit.core.mechanism.base import require_mechanism
+from tacit.core.mechanism.lattice import Lattice
 from tacit.core.question import Mean, Question
 from tacit.core.theory import accuracy, convergence, privacy
 from tacit.core.theory.advice import keeper_warnings
 from tacit.core.theory.endings import AGREEMENT_SHARE, ending, shares
 from tacit.core.theory.laplace_sum import require_probability
+from tacit.core.theory.liars import moved_by_liars
 from tacit.core.theory.plan import Plan, Scope, scope
 from tacit.core.theory.planned_answer import PlannedAnswer, planned, question_word, require_fitting
 from tacit.core.theory.promise_rows import describe, promise_sections, target_notes
@@ -57,6 +59,8 @@ class Promise(ByValue, Shown):
         Number of rounds that ε and the radii are for; None for an endless run.
     question : Question or None
         What is asked, if not a mean. Radii are those of vectors; `answer` has the intervals of its parts.
+    lattice : Lattice or None
+        The whole numbers of a session. Nobody can say more than its reach. None if the range is unknown.
     """
 
     mechanism: Mechanism
@@ -78,6 +82,7 @@ class Promise(ByValue, Shown):
     components: int
     radius_all_components: float
     question: Question | None = None
+    lattice: Lattice | None = None
 
     @cached_property
     def answer(self) -> PlannedAnswer | None:
@@ -85,6 +90,18 @@ class Promise(ByValue, Shown):
         if self.question is None:
             return None
         return planned(self.mechanism, self.question, self.failure_probability, self.horizon, self.spread)
+
+    def moved_by(self, liars: int = 1) -> float | None:
+        """Return how far dishonest agents together can move the result.
+
+        None where that is unknown: no range is given, or agents have their own dynamics. For a question it is
+        in the unit of its answer, or if that has none in each component of the mean vector.
+        """
+        if self.lattice is None or not self.mechanism.law.mixes:
+            return None
+        unit = None if self.question is None else self.question.unit(self.mechanism.n)
+        moved = moved_by_liars(self.mechanism, self.lattice, self.rounds, liars)
+        return moved if unit is None else product_up(unit, moved)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
@@ -111,6 +128,7 @@ class Promise(ByValue, Shown):
             "tolerance": self.tolerance,
             "spread": self.spread,
             "target": self.target,
+            "one_liar": self.moved_by(1),
             "mixing": None,
             "noise": None,
             "decay": None,
@@ -158,6 +176,7 @@ def analyze(
     spread: float | None = None,
     components: int = 1,
     question: Question | str | None = None,
+    span: tuple[float, float] | None = None,
 ) -> Promise:
     """Return what a mechanism promises.
 
@@ -176,6 +195,9 @@ def analyze(
     question : Question, optional
         What is asked, if not a mean. It says adjacency, spread and components, and the promise has an
         `answer` with intervals.
+    span : (float, float), optional
+        The range of values: low and high. The promise then says how far a dishonest agent can move the
+        result (`Promise.moved_by`). A question has its own.
 
     Examples
     --------
@@ -190,6 +212,7 @@ def analyze(
         asked, components = Plan(question=question).asked, Plan(question=question).asked.components
         adjacency = _of_question(asked, adjacency)
         spread = asked.box[1] - asked.box[0] if spread is None else spread
+        span = asked.box
         require_fitting(mechanism, asked)
     adjacency = None if adjacency is None else positive("adjacency", adjacency)
     spread = None if spread is None else number("spread", spread, "be a number of at least 0", least=0.0)
@@ -231,6 +254,7 @@ def analyze(
         radius_all_components=every.radius,
         target="average" if accuracy.reaches_average(mechanism) else "weighted",
         question=None if isinstance(asked, Mean) else asked,
+        lattice=None if span is None else _lattice(mechanism, settled, *span),
     )
 
 
@@ -263,6 +287,14 @@ def _analyze_loop(mechanism: Mechanism, of: Scope, b: float, rounds: int | None)
         radius_all_components=end.radius,
         target="average" if loop.reaches_average else "weighted",
     )
+
+
+def _lattice(mechanism: Mechanism, rounds: int, low: float, high: float) -> Lattice | None:
+    """Return the lattice of a session; None if no session can have it."""
+    try:
+        return Lattice.fitting(mechanism.law, rounds, float(low), float(high))
+    except ParameterError:  # noise that vanishes in the course of the rounds, say
+        return None
 
 
 def _of_question(asked: Question, adjacency: float | None) -> float:

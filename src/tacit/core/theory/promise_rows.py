@@ -73,6 +73,7 @@ def accuracy_rows(made: Promise, unit: str = "") -> list[Row]:
             Row("question", made.question.kind, f"of {counted(made.mechanism.n, 'record')}"),
             *made.answer.rows(made.failure_probability),
             Row("noise", up(made.variance**0.5), told),
+            *_liar_rows(made, unit),
         ]
     average = made.target == "average"
     aim = "the true average of all values" if average else "a weighted average, NOT the true one"
@@ -95,7 +96,21 @@ def accuracy_rows(made: Promise, unit: str = "") -> list[Row]:
             f"standard deviation of the average; the variance is {up(made.variance)}",
             unit,
         ),
+        *_liar_rows(made, unit),
     ]
+
+
+def _liar_rows(made: Promise, unit: str) -> list[Row]:
+    """Say how far one dishonest agent can move the result, if it is known."""
+    moved = made.moved_by(1)
+    if moved is None:
+        return []
+    more = "so can more of them" if made.mechanism.keepers else "f of them f times as far"
+    part = ""
+    if made.question is not None and made.question.unit(made.mechanism.n) is None:
+        part = " in each component of the mean vector"
+    told = f"one dishonest agent can move the result by at most this{part}; {more}"
+    return [Row("one liar", up(moved), told, unit)]
 
 
 def agreement_rows(made: Promise, unit: str = "") -> list[Row]:

@@ -77,6 +77,7 @@ from tacit.live.fleet.orders import (
     depends_on_size,
     designed,
     instance,
+    moved_by_one,
     radius_for,
 )
 from tacit.live.fleet.series_progress import SeriesProgress
@@ -540,6 +541,7 @@ class Hub:
             facts["answer"] = None if result.answer is None else await in_worker(result.answer.as_dict)
         elif used:
             facts["radius"] = await self._radius(running, min(used))
+            facts["one_liar"] = moved_by_one(session, min(used))
             facts["low"], facts["high"] = float(session.lattice.low), float(session.lattice.high)
         await self._end(session, result, facts)
 

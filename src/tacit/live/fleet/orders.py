@@ -13,6 +13,7 @@ import msgspec
 from tacit.core.protocol.roster import Member
 from tacit.core.protocol.schema import Deadlines, chosen
 from tacit.core.protocol.session import LAST_EXPIRY, Session
+from tacit.core.theory.liars import moved_by_liars
 
 _LEAD = 2.0
 """Seconds before the first slot of a series that begins at once: members exchange their keys within them."""
@@ -195,7 +196,20 @@ def require_useful_order(order: SessionOrder, agents: int) -> None:
 
 def radius_for(session: Session, count: int, failure_probability: float = 0.05) -> float:
     """Return the radius if `count` agents take part in every round; slow."""
-    smaller = session
-    if count < session.n:
-        smaller = replace(session, roster=session.roster[:count], quorum=None, start=None, mask_bytes=None)
-    return float(smaller.promise(failure_probability).theory.radius)
+    return float(_of_size(session, count).promise(failure_probability).theory.radius)
+
+
+def moved_by_one(session: Session, count: int) -> float | None:
+    """Return how far one dishonest agent of `count` can move the mean.
+
+    None where it is unknown: agents with their own dynamics.
+    """
+    if not session.mechanism.law.mixes:
+        return None
+    return moved_by_liars(_of_size(session, count).mechanism, session.lattice, session.rounds)
+
+
+def _of_size(session: Session, count: int) -> Session:
+    if count >= session.n:
+        return session
+    return replace(session, roster=session.roster[:count], quorum=None, start=None, mask_bytes=None)
