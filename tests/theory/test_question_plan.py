@@ -41,7 +41,7 @@ def test_a_mean_is_its_range_alone():
     assert Plan(question="mean:0:10", adjacency=2).scope.adjacency == 2
     assert Plan(low=0, high=2).asked == Mean(0, 2)
     mechanism = ClientServer(OneShot(0.5, 1.0), agents=10)
-    assert analyze(mechanism, question=Mean(0, 10)) == analyze(mechanism, adjacency=10, spread=10)
+    assert analyze(mechanism, question=Mean(0, 10)) == analyze(mechanism, low=0, high=10)
 
 
 def test_a_radius_is_in_the_unit_of_the_answer():

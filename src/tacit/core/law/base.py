@@ -175,6 +175,15 @@ class Law(ABC):
         """Whether agents mix as in the paper, so that closed forms hold."""
         return isinstance(self.motion, Mixing)
 
+    @property
+    def clampable(self) -> bool:
+        """Whether a lattice may be too narrow for its largest noise.
+
+        Noise that is drawn once is clamped once, and agents that mix stay between their start and the
+        feedback. So the reach may be as short as accuracy allows (`tacit.core.mechanism.reach`).
+        """
+        return self.shadowed and self.mixes
+
     def with_noise(self, c: float | FloatArray) -> Self:
         """Return this law with another noise c."""
         return type(self)(**{**self.values(), "c": c})

@@ -237,6 +237,8 @@ class LatticeAgent:
         return self.law.motion
 
     def _require_room(self, scale: float) -> None:
+        if self.law.clampable:  # a session refuses a reach with which clamps are not rare
+            return
         room = _room(self.law, self.lattice.low, self.lattice.high, scale)
         if room > self.lattice.reach:
             raise ParameterError(

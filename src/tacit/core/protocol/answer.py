@@ -63,7 +63,7 @@ class SessionAnswer:
         return self._decoded(together=True)
 
     def _decoded(self, *, together: bool) -> Answer:
-        b = self.failure_probability
+        b = self.session.besides_clamps(self.failure_probability)
         return self.question.decode(self.mean, self.records, self._noise, b, together=together)
 
     @cached_property

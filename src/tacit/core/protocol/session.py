@@ -23,6 +23,7 @@ from tacit.core.graph import Graph
 from tacit.core.law import Fading, named
 from tacit.core.mechanism import ClientServer, Distributed, Mechanism
 from tacit.core.mechanism.lattice import Lattice, LatticeAgent
+from tacit.core.mechanism.reach import clamp_probability
 from tacit.core.mechanism.topology import Weights, read_weights, written_weights
 from tacit.core.protocol.canonical import canonical_bytes, decode_session, encode_session, session_id
 from tacit.core.protocol.exact_loss import exact
@@ -56,6 +57,7 @@ LAST_EXPIRY = 253_402_300_799
 """The last second of the year 9999: no session expires later."""
 
 _NOISE_ROOM = 64  # in scales of one keeper's draw
+_MOST_CLAMPS = 1e-6  # probability that noise is clamped; more would be a fault of who made the session
 _SPARE_BITS = 40
 
 
@@ -232,6 +234,12 @@ class Session:
         # Refused now, and not in the last round, when the loss of all others is spent.
         for agent in set(self._agents):
             agent.scale(self.rounds - 1)  # refuses a lattice too coarse for the last noise
+        if self.series is None and self.clamp_probability > _MOST_CLAMPS:
+            raise ParameterError(
+                f"the session's reach must hold the range and its noise, but ±{self.lattice.reach:g} clamps "
+                f"noise with a probability of {self.clamp_probability:.2g}. Raise reach_exponent, or use "
+                "Lattice.fitting."
+            )
         if self.number_bytes * self.components > MOST_NUMBER_BYTES:
             raise ParameterError(
                 f"a message must fit in {MOST_NUMBER_BYTES} bytes, but {self.components} components of "
@@ -649,6 +657,25 @@ class Session:
             return exact(self.series.loss)
         return _planned(self.lattice_agent(i), self.rounds, self.adjacency, self.components)
 
+    @cached_property
+    def clamp_probability(self) -> float:
+        """At most this likely is it that noise exceeds the reach and is clamped.
+
+        That costs accuracy, not privacy: it is part of the failure probability of a radius.
+        """
+        return clamp_probability(
+            self.mechanism, self.lattice, components=self.components, quorum=self.least_quorum
+        )
+
+    def besides_clamps(self, failure_probability: float) -> float:
+        """Return how likely noise within the reach may miss a radius."""
+        if 0 < failure_probability <= self.clamp_probability:
+            raise ParameterError(
+                f"the failure probability must be above {self.clamp_probability:.2g}, with which noise is "
+                f"clamped, got {failure_probability:g}."
+            )
+        return failure_probability - self.clamp_probability
+
     def promise(self, failure_probability: float = 0.05) -> SessionPromise:
         """Return what the session promises, and the loss of each agent."""
         from tacit.core.theory.promise import analyze
@@ -656,13 +683,13 @@ class Session:
         made = analyze(
             self.mechanism,
             adjacency=self.adjacency,
-            failure_probability=failure_probability,
+            failure_probability=self.besides_clamps(failure_probability),
             rounds=self.rounds,
             spread=self.lattice.high - self.lattice.low,
             components=self.components,
             question=self.asked,
         )
-        made = replace(made, lattice=self.lattice)  # how far a liar moves the result depends on its reach
+        made = replace(made, failure_probability=failure_probability, lattice=self.lattice)
         return SessionPromise(made, tuple(self.account(i).total for i in range(self.n)))
 
 

@@ -401,7 +401,8 @@ class Plan:
             "rounds": self.rounds,
             "components": self.components,
             "question": self.question,
-            "span": None if self.low is None and self.question is None else self.span,
+            "low": self.low,
+            "high": self.high,
         }
 
 

@@ -17,6 +17,7 @@ from tacit.base.rounding import product_up, shown_up
 from tacit.core.mechanism import Mechanism
 from tacit.core.mechanism.base import require_mechanism
 from tacit.core.mechanism.lattice import Lattice
+from tacit.core.mechanism.reach import reaching
 from tacit.core.question import Mean, Question
 from tacit.core.theory import accuracy, convergence, privacy
 from tacit.core.theory.advice import keeper_warnings
@@ -176,7 +177,8 @@ def analyze(
     spread: float | None = None,
     components: int = 1,
     question: Question | str | None = None,
-    span: tuple[float, float] | None = None,
+    low: float | None = None,
+    high: float | None = None,
 ) -> Promise:
     """Return what a mechanism promises.
 
@@ -195,9 +197,9 @@ def analyze(
     question : Question, optional
         What is asked, if not a mean. It says adjacency, spread and components, and the promise has an
         `answer` with intervals.
-    span : (float, float), optional
-        The range of values: low and high. The promise then says how far a dishonest agent can move the
-        result (`Promise.moved_by`). A question has its own.
+    low, high : float, optional
+        The range of values. The promise then says how far a dishonest agent can move the result
+        (`Promise.moved_by`), and the adjacency is the whole range unless given. A question has its own.
 
     Examples
     --------
@@ -207,7 +209,7 @@ def analyze(
     (0.15, 5)
     """
     require_mechanism(mechanism)
-    asked = None
+    asked, span = None, _span(low, high)
     if question is not None:
         asked, components = Plan(question=question).asked, Plan(question=question).asked.components
         adjacency = _of_question(asked, adjacency)
@@ -216,7 +218,7 @@ def analyze(
         require_fitting(mechanism, asked)
     adjacency = None if adjacency is None else positive("adjacency", adjacency)
     spread = None if spread is None else number("spread", spread, "be a number of at least 0", least=0.0)
-    adjacency, spread, tolerance = scope(adjacency, spread, tolerance)
+    adjacency, spread, tolerance = scope(adjacency, spread, tolerance, span, components)
     tolerance = positive("tolerance", tolerance, "agents never agree exactly")
     failure_probability = require_probability(failure_probability)
     rounds = None if rounds is None else whole("rounds", rounds, 0)
@@ -254,7 +256,7 @@ def analyze(
         radius_all_components=every.radius,
         target="average" if accuracy.reaches_average(mechanism) else "weighted",
         question=None if isinstance(asked, Mean) else asked,
-        lattice=None if span is None else _lattice(mechanism, settled, *span),
+        lattice=None if span is None else _lattice(mechanism, settled, span, components),
     )
 
 
@@ -289,10 +291,15 @@ def _analyze_loop(mechanism: Mechanism, of: Scope, b: float, rounds: int | None)
     )
 
 
-def _lattice(mechanism: Mechanism, rounds: int, low: float, high: float) -> Lattice | None:
+def _span(low: float | None, high: float | None) -> tuple[float, float] | None:
+    asked = Plan(low=low, high=high)
+    return None if asked.low is None else asked.span
+
+
+def _lattice(mechanism: Mechanism, rounds: int, span: tuple[float, float], components: int) -> Lattice | None:
     """Return the lattice of a session; None if no session can have it."""
     try:
-        return Lattice.fitting(mechanism.law, rounds, float(low), float(high))
+        return reaching(mechanism, rounds, float(span[0]), float(span[1]), components=components)
     except ParameterError:  # noise that vanishes in the course of the rounds, say
         return None
 

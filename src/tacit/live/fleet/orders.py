@@ -10,6 +10,8 @@ from typing import Any, final
 
 import msgspec
 
+from tacit.core.mechanism import ClientServer
+from tacit.core.mechanism.reach import reaching
 from tacit.core.protocol.roster import Member
 from tacit.core.protocol.schema import Deadlines, chosen
 from tacit.core.protocol.session import LAST_EXPIRY, Session
@@ -147,16 +149,20 @@ def instance(
     now: float,
 ) -> Session:
     """Return a session of this design for these members, that begins now."""
-    series = design.series
+    series, lattice = design.series, design.lattice
     if series is None or order.series is None:
         longest = design.deadlines.start + design.rounds * design.deadlines.round
         ends = now + max(_LEAST_LIFE, 2 * longest)
+        placed = ClientServer(design.mechanism.law, agents=len(members), keepers=len(keepers))
+        fitting = reaching(placed, design.rounds, lattice.low, lattice.high, components=design.components)
+        lattice = replace(lattice, reach_exponent=fitting.reach_exponent)  # it depends on how many they are
     else:
         series = msgspec.structs.replace(series, begins=order.series.beginning(now))
         ends = series.ends + max(_LEAST_LIFE, 2 * series.interval)
     return replace(
         design,
         series=series,
+        lattice=lattice,
         name=name,
         roster=tuple(members),
         keepers=tuple(keepers),
@@ -212,4 +218,4 @@ def moved_by_one(session: Session, count: int) -> float | None:
 def _of_size(session: Session, count: int) -> Session:
     if count >= session.n:
         return session
-    return replace(session, roster=session.roster[:count], quorum=None, start=None, mask_bytes=None)
+    return replace(session, roster=session.roster[:count], quorum=count, start=None, mask_bytes=None)

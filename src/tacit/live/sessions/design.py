@@ -15,7 +15,7 @@ from tacit.base.errors import InputError
 from tacit.core.graph import Graph
 from tacit.core.law import Law, OneShot
 from tacit.core.mechanism import Distributed, Mechanism
-from tacit.core.mechanism.lattice import Lattice
+from tacit.core.mechanism.reach import reaching
 from tacit.core.mechanism.topology import written_weights
 from tacit.core.protocol.roster import Member
 from tacit.core.protocol.schema import Deadlines, PerMember
@@ -93,7 +93,14 @@ def draft(
 
     def session(c: float | FloatArray) -> Session:
         noisy = law.with_noise(c)
-        lattice = Lattice.fitting(noisy, promise.rounds, low, high)
+        lattice = reaching(
+            replace(promise.mechanism, law=noisy),
+            promise.rounds,
+            low,
+            high,
+            components=question.asked.components,
+            quorum=fields.get("quorum"),
+        )
         return Session(noise=_plain(c), lattice=lattice, **fixed, **fields)
 
     return _within(session, law.c, promise.loss if question.loss is None else question.loss)

@@ -460,12 +460,12 @@ def _accuracy(
 def _judged(run: RunInfluence, value: Value, what: str, session: Session, b: float) -> Accuracy:
     """Return all radii, for one component and for all."""
     spread = session.lattice.high - session.lattice.low
-    least, rounds = session.least_quorum, session.rounds
+    least, rounds, rest = session.least_quorum, session.rounds, session.besides_clamps(b)
 
     def radii(k: int) -> tuple[float, float, float]:
-        met = value.radius(b, components=k)
-        around = max(met, value.radius(b, spread=spread, components=k))
-        proof = selection.radius(run, value, b, least=least, rounds=rounds, spread=spread, components=k)
+        met = value.radius(rest, components=k)
+        around = max(met, value.radius(rest, spread=spread, components=k))
+        proof = selection.radius(run, value, rest, least=least, rounds=rounds, spread=spread, components=k)
         return around, met, max(around, proof)
 
     one = radii(1)
