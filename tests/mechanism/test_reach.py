@@ -17,7 +17,7 @@ ONCE = OneShot(0.5, c=10.0)
 
 @pytest.mark.parametrize(
     ("agents", "keepers", "components", "reach"),
-    [(1000, 0, 1, 512), (20, 0, 1, 256), (1000, 0, 10**6, 512), (1000, 2, 1, 16), (3, 2, 1, 128)],
+    [(1000, 0, 1, 512), (20, 0, 1, 256), (1000, 0, 10**6, 512), (1000, 2, 1, 16), (3, 2, 1, 256)],
 )
 def test_it_is_the_least_power_of_two_with_rare_clamps(
     agents: int, keepers: int, components: int, reach: float
