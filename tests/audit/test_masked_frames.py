@@ -15,8 +15,8 @@ from tacit.base.errors import FileError
 from tacit.cli import main
 from tacit.core.law import Fading
 from tacit.core.mechanism import ClientServer
-from tacit.core.protocol import cover
 from tacit.core.protocol import keeper as keeper_module
+from tacit.core.protocol import private_state
 from tacit.core.protocol.codec import Codec
 from tacit.core.protocol.masks import mask
 from tacit.core.protocol.messages import COORDINATOR, NOTHING_HEARD, Closing, Masked, Opening
@@ -107,7 +107,7 @@ def short(key, update, salt, length):
     ],
 )
 def test_a_wrong_mask_is_caught(tmp_path, monkeypatch, bug, caught):
-    monkeypatch.setattr(cover, "mask", bug)
+    monkeypatch.setattr(private_state, "mask", bug)
     monkeypatch.setattr(keeper_module, "mask", bug)
     report = examine_files([written(played(), tmp_path / "a.jsonl")])
     assert caught <= alarms(report), report.alarms
@@ -115,7 +115,7 @@ def test_a_wrong_mask_is_caught(tmp_path, monkeypatch, bug, caught):
 
 def test_low_bits_without_a_mask_are_caught(monkeypatch, tmp_path):
     """The lowest bit of the number under the mask shows: it is 0 for values like these."""
-    monkeypatch.setattr(cover, "mask", even)
+    monkeypatch.setattr(private_state, "mask", even)
     monkeypatch.setattr(keeper_module, "mask", even)
     report = examine_files([written(played(rounds=1), tmp_path / "a.jsonl")])
     assert "reports: bits" in alarms(report)

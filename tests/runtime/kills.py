@@ -28,8 +28,9 @@ from pathlib import Path
 from tacit.base import files
 from tacit.base.errors import LedgerError
 from tacit.core.mechanism.lattice import Lattice
-from tacit.core.protocol.codec import Codec
+from tacit.core.protocol.codec import Codec, digest
 from tacit.core.protocol.messages import COORDINATOR, Ask, Feedback, Message, Present, Report
+from tacit.core.protocol.places import LastUsed
 from tacit.core.protocol.roster import Member
 from tacit.core.protocol.session import LAST_EXPIRY, Deadlines, Session
 from tacit.live.identity.identity import provision
@@ -176,13 +177,15 @@ class Liar:
     def __init__(self, session, sign, book, chance, moment):
         self.session, self.codec, self.sign = session, Codec(session), sign
         self.book, self.chance, self.moment = book, chance, moment
-        self.said = self._remembered()
+        self.said, self.used = self._remembered()
 
     def _remembered(self):
-        """The last feedback of each round."""
-        lines = self.book.read_text().splitlines() if self.book.exists() else []
-        said = [line for line in map(json.loads, lines) if "round" in line]
-        return {line["round"]: bytes.fromhex(line["frame"]) for line in said}
+        """The last feedback of each round, and the digest of the message in it."""
+        book = self.book.read_text() if self.book.exists() else ""
+        lines = [json.loads(line) for line in book.splitlines()]
+        said = {line["round"]: bytes.fromhex(line["frame"]) for line in lines if "round" in line}
+        used = {line["update"]: digest(bytes.fromhex(line["frame"])) for line in lines if "update" in line}
+        return said, {t: used[t] for t in said}
 
     def _note(self, **what):
         with self.book.open("a") as book:
@@ -199,22 +202,35 @@ class Liar:
         if isinstance(message.body, Report):
             self._note(update=message.body.update, frame=frame.hex())  # it has left: nothing takes it back
             self.moment()
-            self._answer(message.body.update, message.body.heard)
+            self._answer(message.body.update, message)
         elif isinstance(message.body, Present):
-            # Whatever was said before: ask for the message again.
+            # Whatever was said before: ask for the message again. After a restart it first needs its place.
+            self._place(message.body.update - 1)
             self._say(Ask(min(message.body.update, ROUNDS - 1)))
 
-    def _answer(self, t, before):
-        """Close round t for an agent that heard `before`: as it was closed already, or with another lie."""
+    def _place(self, t):
+        """Say which message was used in round t: all lies about that round agree on it."""
+        if t in self.used:
+            self._say(self._state(t).place(t, 0))
+
+    def _state(self, t):
+        state = LastUsed(2)
+        state.use(t, {0: self.used[t]})
+        return state
+
+    def _answer(self, t, message):
+        """Close round t for an agent that spoke in it: as it was closed already, or with another lie."""
+        self.used[t] = message.digest
         if t in self.said and self.chance.random() < 0.5:
             self.inbox.put(self.said[t], COORDINATOR)
         lattice = self.session.lattice
         y = self.codec.pack([self.chance.randrange(lattice.limit >> 24)])
-        body = Feedback(t, y, 1, 1, bytes(32), bytes(32), before)
+        body = Feedback(t, y, 1, 1, self._state(t).root, bytes(32), message.body.heard)
         frame = self.codec.seal(COORDINATOR, body, self.sign)
         self.said[t] = frame
         self._note(round=t, frame=frame.hex())
         self.inbox.put(frame, COORDINATOR)
+        self._place(t)
         if t + 1 < ROUNDS:
             self._say(Ask(t + 1))
 

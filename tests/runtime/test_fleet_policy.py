@@ -305,7 +305,7 @@ def test_a_policy_accepts_the_questions_that_it_names_and_no_others(tmp_path, te
         ('accept = ["count"]\nlow = 0.0', "says all that is accepted"),
         ("low = 0.0", "or value.accept must name questions"),
         ("low = 0.0\nhigh = nan", "value.low must be below value.high"),
-        ("low = 0.0\nhigh = inf", "range must be finite"),
+        ("low = 0.0\nhigh = inf", "high must be a finite number"),
     ],
 )
 def test_questions_that_make_no_sense_are_refused(tmp_path, text, table, told):
