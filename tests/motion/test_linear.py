@@ -382,3 +382,34 @@ def test_the_best_schedule_of_mixing_is_the_papers_everywhere():
     assert (
         tacit.design(agents=6, loss=1, rounds=6, mixing=0.5, tolerance=0.1, law="scheduled").promise.loss <= 1
     )
+
+
+@pytest.mark.parametrize("width", [1e-170, 1e-300])
+@pytest.mark.parametrize("private", [2, 3])
+def test_a_loss_of_the_norm_l2_never_vanishes_in_floats(private, width):
+    """Squares of small numbers underflow, and a loss of 0 would be too small."""
+    widths = dict.fromkeys(range(private), width)
+    motion = Linear(np.eye(private) / 2, np.ones(private), np.ones(private), private=widths, norm="l2")
+    for scale in (1.0, 1e20):
+        loss = Fraction(float(motion.spent(np.array([scale]))))
+        assert loss**2 >= private * (Fraction(width) / Fraction(scale)) ** 2
+    assert Fraction(float(motion.influence(0))) ** 2 >= private * Fraction(width) ** 2
+
+
+def test_a_loss_of_the_norm_l2_beyond_all_floats_is_infinite():
+    growing = Linear(np.eye(2) * 1.5, [1, 0], [1, 1], private={0: 1.0, 1: 1.0}, norm="l2")
+    assert growing.spent(np.ones(2000)) == np.inf
+
+
+@pytest.mark.parametrize("norm", ["box", "l2"])
+@pytest.mark.parametrize("wrong", [-1.0, np.nan, np.inf])
+def test_a_scale_that_is_none_is_refused(norm, wrong):
+    """A negative one would lower the loss, and NaN would leave its message out."""
+    motion = Linear(np.eye(2) / 2, [1, 0], [1, 1], private={0: 1.0, 1: 1.0}, norm=norm)
+    with pytest.raises(ParameterError, match="scales of noise must be finite numbers of at least 0"):
+        motion.spent(np.array([1.0, wrong]))
+
+
+def test_pairs_that_name_a_private_component_twice_are_refused():
+    with pytest.raises(ParameterError, match="must be named once"):
+        Linear([[0.5]], [1], [1], private=((0, 1.0), (0, 0.1)))

@@ -38,6 +38,7 @@ NORMS = ("box", "l1", "l2")
 _FIXED = 1200  # binary places of exact sums; a term is rounded up to them
 _FEW = 64  # corners that are compared exactly
 _MOST_STEPS = 4096  # of a search for a power of A that contracts
+_LEAST = 2.0**-400  # the squares of smaller numbers, and of their inverses, may leave the floats
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -266,7 +267,8 @@ class Linear(ByValue, Motion):
     def _largest(self, row: Dyadic) -> float:
         sizes = [abs(value) for value in row.fractions()]
         if self.norm == "l2" and len(sizes) > 1:
-            return math.sqrt(float(sum(size * size for size in sizes))) * (1 + 8 * _EPS)
+            length = math.hypot(*map(fraction_up, sizes))  # no square underflows in it
+            return math.nextafter(length * (1 + 8 * _EPS), math.inf) if length else 0.0
         return fraction_up(max(sizes) if self.norm == "l1" else sum(sizes, Fraction(0)))
 
     def influence_table(self, rounds: int) -> FloatArray:
@@ -286,6 +288,8 @@ class Linear(ByValue, Motion):
         scales = np.asarray(scales, dtype=np.float64)
         if scales.ndim > 1:  # noise of its own for each agent
             return np.array([float(self.spent(own)) for own in scales.T])
+        if not np.all(np.isfinite(scales) & (scales >= 0)):
+            raise ParameterError("the scales of noise must be finite numbers of at least 0. Check them.")
         rows = self.influence_rows(len(scales))
         for t in np.flatnonzero(scales == 0).tolist():
             if rows[t].whole.any():
@@ -347,8 +351,15 @@ class Linear(ByValue, Motion):
 
     def _round_loss(self, scales: FloatArray) -> float:
         """The loss of the norm l2: exact for two components, a bound for more."""
-        rows = np.array([row.floats() for row in self.influence_rows(len(scales))])
-        parts = rows[scales > 0] / scales[scales > 0, None]
+        exact = self.influence_rows(len(scales))
+        rows = np.array([row.floats() for row in exact]).reshape(len(exact), -1)
+        with np.errstate(over="ignore", under="ignore"):
+            parts = rows[scales > 0] / scales[scales > 0, None]
+        if not _LEAST < np.abs(parts).max(initial=0.0) < 1 / _LEAST:  # floats would lose it: the bound
+            each = [(self._largest(row), s) for row, s in zip(exact, scales.tolist(), strict=True) if s]
+            if math.inf in (size for size, _ in each):
+                return math.inf
+            return fraction_up(sum((Fraction(size) / Fraction(s) for size, s in each), Fraction(0)))
         if parts.shape[1] > 2:
             return float(np.sqrt((parts**2).sum(axis=1)).sum() * (1 + 1e-12))
         # Σ|m·v| over a disc is the support of a zonotope: its largest corner. Each one is a sum of all m with
@@ -604,6 +615,8 @@ def as_vector(given: Any, what: str, n: int, why: str) -> FloatArray:
 def private_widths(given: Any, names: Sequence[str]) -> tuple[tuple[int, float], ...]:
     """Return private components by number with their widths, in order."""
     if isinstance(given, tuple) and given and all(isinstance(one, tuple) for one in given):
+        if len({key for key, *_ in given}) < len(given):
+            raise ParameterError("a private component must be named once, got one twice.", "private")
         given = dict(given)
     if not isinstance(given, Mapping) or not given:
         raise ParameterError(
