@@ -18,6 +18,7 @@ from tacit.core.protocol.records import Spoke
 from tacit.core.protocol.roster import COORDINATOR
 from tacit.live.identity.identity import provision
 from tacit.live.ledger.ledger import Ledger
+from tacit.live.runtime import participant
 from tacit.live.runtime.agent import Agent
 from tacit.live.runtime.clock import SystemClock
 from tacit.live.runtime.coordinator import Coordinator
@@ -292,3 +293,18 @@ def test_it_never_passes_a_cap_that_was_lowered_meanwhile(session, keys, tmp_pat
     assert server.finished
     kinds = [type(notice) for notice in notices if isinstance(notice, FellSilent | Finished)]
     assert kinds == ([FellSilent, Finished] if turn else [Finished])
+
+
+def test_a_start_that_is_cancelled_leaves_no_ledger_open(tmp_path):
+    """The thread that opens it goes on for a moment; then somebody must close it."""
+
+    async def check():
+        opening = asyncio.ensure_future(participant._opened(tmp_path / "a.ledger"))
+        await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+
+    asyncio.run(check())
+    with Ledger(tmp_path / "a.ledger"):  # would be in use
+        pass

@@ -68,6 +68,6 @@ def _share(mechanism: Mechanism, rounds: int, liars: int) -> Fraction:
             return weight
     else:  # neighbours cannot see whether a later message follows from the first
         weight = min(liars * Fraction(float(mechanism.topology.heard.max(initial=0.0))), Fraction(1))
-    pull = float(np.max(mechanism.law.sigma)) * float(weight)
-    followed = -math.expm1(rounds * math.log1p(-pull))
+    drag = float(np.max(mechanism.law.sigma)) * float(weight)
+    followed = -math.expm1(rounds * math.log1p(-drag))
     return min(Fraction(followed) * _ROUNDING, Fraction(1))

@@ -253,9 +253,17 @@ class Participant(ABC):
 
 
 async def _opened(path: Path | str) -> Ledger:
+    """Open a ledger on another thread; nothing stays open if cancelled."""
     from tacit.live.runtime.workers import in_worker
 
-    return await in_worker(lambda: Ledger(path))
+    made: list[Ledger] = []
+    try:
+        await in_worker(lambda: made.append(Ledger(path)))
+    except asyncio.CancelledError:
+        for ledger in made:
+            ledger.close()
+        raise
+    return made[0]
 
 
 def loaded(identity: Identity | Path | str) -> Identity:
