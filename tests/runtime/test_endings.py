@@ -18,11 +18,11 @@ from tacit.core.protocol.records import Spoke
 from tacit.core.protocol.roster import COORDINATOR
 from tacit.live.identity.identity import provision
 from tacit.live.ledger.ledger import Ledger
-from tacit.live.runtime import participant
 from tacit.live.runtime.agent import Agent
 from tacit.live.runtime.clock import SystemClock
 from tacit.live.runtime.coordinator import Coordinator
 from tacit.live.runtime.transcript import TranscriptWriter
+from tacit.live.runtime.workers import opened_ledger
 from tacit.live.transport.base import Network
 from tacit.live.transport.memory import MemoryNetwork
 from tacit.live.verification.verdict import verify
@@ -299,7 +299,7 @@ def test_a_start_that_is_cancelled_leaves_no_ledger_open(tmp_path):
     """The thread that opens it goes on for a moment; then somebody must close it."""
 
     async def check():
-        opening = asyncio.ensure_future(participant._opened(tmp_path / "a.ledger"))
+        opening = asyncio.ensure_future(opened_ledger(tmp_path / "a.ledger"))
         await asyncio.sleep(0)
         opening.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -83,7 +83,7 @@ from tacit.live.runtime.limits import leave_no_core
 from tacit.live.runtime.participant import loaded, number_of
 from tacit.live.runtime.process_notices import Trouble
 from tacit.live.runtime.telling import Tell, Teller, say_nothing
-from tacit.live.runtime.workers import in_worker
+from tacit.live.runtime.workers import in_worker, opened_ledger
 from tacit.live.status.status import begun
 from tacit.live.transport.connection_diagnosis import clock_difference
 
@@ -204,7 +204,7 @@ class FleetAgent:
         policy = self.policy
         if policy.role == AGENT:
             key_guard.require_known(policy.keys, policy.ledger, None)
-        self._ledger = await in_worker(lambda: Ledger(policy.ledger))
+        self._ledger = await opened_ledger(policy.ledger)
         # All that can be refused is refused before the connection: a hub must not offer sessions to a member
         # whose ledger is an old copy, or whose cap the ledger would refuse each time.
         try:

@@ -96,7 +96,7 @@ from tacit.live.runtime.clock import Clock, SystemClock
 from tacit.live.runtime.coordinator import Coordinator, CoordinatorResult
 from tacit.live.runtime.process_notices import Trouble
 from tacit.live.runtime.telling import Tell, Teller, say_nothing
-from tacit.live.runtime.workers import in_worker
+from tacit.live.runtime.workers import in_worker, opened_ledger
 from tacit.live.status.status import begun
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class Hub:
         if self.state == DRAINING:  # it was drained, and is started again on purpose
             self.store.set_setting("state", SERVING)
         try:
-            self._ledger = await in_worker(lambda: Ledger(self.home / LEDGER))
+            self._ledger = await opened_ledger(self.home / LEDGER)
         except BaseException:
             self._marks.close()
             self.store.close()

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast, final
 
-from tacit.base.errors import CapExceeded
+from tacit.base.errors import CapExceeded, InputError
 from tacit.core.protocol.agent import AgentMachine
 from tacit.core.protocol.answer import SessionAnswer, session_answer
 from tacit.core.protocol.messages import Feedback
@@ -45,10 +45,10 @@ class AgentKind(ABC):
         self._session = session
 
     def read_from(
-        self, source: Readable, records: Sequence[Record], unread: Callable[[int, str], None]
+        self, source: Readable, records: Sequence[Record], unread: Callable[[int, str], None]  # noqa: ARG002
     ) -> None:
         """Take the source of readings."""
-        raise NotImplementedError
+        raise InputError(self.other.format(self._session.name))
 
     @abstractmethod
     def sources(self, number: int) -> dict[str, Any]:

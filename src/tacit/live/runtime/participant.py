@@ -24,6 +24,7 @@ from tacit.live.ledger.ledger import Ledger
 from tacit.live.runtime.clock import Clock, SystemClock
 from tacit.live.runtime.limits import leave_no_core
 from tacit.live.runtime.node import Driven, Node
+from tacit.live.runtime.workers import opened_ledger
 from tacit.live.transport.schemes import transport_to
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class Participant(ABC):
     async def __aenter__(self) -> Self:
         self._news = asyncio.Event()
         at = self._ledger_at
-        self._ledger = at if isinstance(at, Ledger) else await _opened(self._ledger_path(Path(at)))
+        self._ledger = at if isinstance(at, Ledger) else await opened_ledger(self._ledger_path(Path(at)))
         # What a ledger refuses is refused here, before the network is opened: nothing was sent then.
         try:
             if self.session.keepers:
@@ -250,20 +251,6 @@ class Participant(ABC):
     def _close_ledger(self) -> None:
         if self._ledger is not None and not isinstance(self._ledger_at, Ledger):
             self._ledger.close()
-
-
-async def _opened(path: Path | str) -> Ledger:
-    """Open a ledger on another thread; nothing stays open if cancelled."""
-    from tacit.live.runtime.workers import in_worker
-
-    made: list[Ledger] = []
-    try:
-        await in_worker(lambda: made.append(Ledger(path)))
-    except asyncio.CancelledError:
-        for ledger in made:
-            ledger.close()
-        raise
-    return made[0]
 
 
 def loaded(identity: Identity | Path | str) -> Identity:

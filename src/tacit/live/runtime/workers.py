@@ -6,7 +6,10 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from pathlib import Path
 from typing import TypeVar
+
+from tacit.live.ledger.ledger import Ledger
 
 T = TypeVar("T")
 _THREADS = 8
@@ -33,3 +36,15 @@ async def finished(future: asyncio.Future[T]) -> T:
         # A write to the ledger that has started must finish before the ledger is closed.
         await asyncio.wait([future])
         raise
+
+
+async def opened_ledger(path: Path | str) -> Ledger:
+    """Open a ledger on another thread; nothing stays open if cancelled."""
+    made: list[Ledger] = []
+    try:
+        await in_worker(lambda: made.append(Ledger(path)))
+    except asyncio.CancelledError:
+        for ledger in made:
+            ledger.close()
+        raise
+    return made[0]
