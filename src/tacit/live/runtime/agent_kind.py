@@ -45,7 +45,10 @@ class AgentKind(ABC):
         self._session = session
 
     def read_from(
-        self, source: Readable, records: Sequence[Record], unread: Callable[[int, str], None]  # noqa: ARG002
+        self,
+        source: Readable,  # noqa: ARG002
+        records: Sequence[Record],  # noqa: ARG002
+        unread: Callable[[int, str], None],  # noqa: ARG002
     ) -> None:
         """Take the source of readings."""
         raise InputError(self.other.format(self._session.name))
