@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Annotated, Any, TypeAlias, assert_never, cast
+from typing import Annotated, Any, NamedTuple, TypeAlias, assert_never, cast
 
 import msgspec
 import numpy as np
@@ -80,6 +80,27 @@ _FROM_KEEPERS = {Kind.KEY, Kind.OPENING, Kind.ASK, Kind.STOP}
 _FROM_SERIES_AGENTS = _FROM_MASKED_AGENTS - {Kind.PRESENT}
 
 
+class _Form(NamedTuple):
+    """What the frames of a series and of other sessions differ in."""
+
+    width: int  # bytes of one number that is not masked
+    limit: Callable[[int], int]  # of such a number, this many bits finer than a state
+    from_masked_agents: set[Kind]
+    may_be_lost: bool  # a round can end without a single message
+    may_be_heard: bool  # a masked message says what its agent has heard
+
+
+def _chosen_form(session: Session) -> _Form:
+    if session.series is None:
+        # A larger number of one sender could move the mean as far as it likes.
+        limit = session.lattice.limit
+        return _Form(session.number_bytes, lambda finer: limit >> finer, _FROM_MASKED_AGENTS, False, True)
+    # The feedback of a series is a sum, which has the width of the masked numbers that it is made of. It is
+    # limited by all its messages and noise together.
+    assert session.mask_bytes is not None
+    return _Form(session.mask_bytes, lambda _: session.sum_limit(0), _FROM_SERIES_AGENTS, True, False)
+
+
 def digest(frame: bytes) -> bytes:
     """Return SHA-256 of the signed bytes, without the signature.
 
@@ -129,11 +150,9 @@ class Codec:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        # The feedback of a series is a sum, which has the width of the masked numbers that it is made of.
-        whole = session.number_bytes if session.series is None else session.mask_bytes
-        assert whole is not None
-        self._width = whole
-        self._length = whole * session.components
+        self._form = _chosen_form(session)
+        self._width = self._form.width
+        self._length = self._width * session.components
         self._bitmap = -(-session.n // 8)
         self._hash = hash(session.id)
         self.most_bytes = self._most_bytes()
@@ -224,10 +243,8 @@ class Codec:
             wrong = self._wrong(head.sender, body)
         if wrong is None and isinstance(body, Report | Feedback) and not isinstance(body, Masked):
             lattice, numbers = self.session.lattice, self.unpack(body.numbers)
-            # One sender could otherwise move the mean as far as it likes. The sum of a series is limited by
-            # all its messages and noise together.
             finer = body.exponent - lattice.state_exponent if isinstance(body, Report) else 0
-            bound = lattice.limit >> finer if self.session.series is None else self.session.sum_limits[0]
+            bound = self._form.limit(finer)
             if not all(-bound <= v <= bound for v in numbers):
                 wrong = Refusal.OUT_OF_RANGE
         if wrong is not None:
@@ -252,7 +269,7 @@ class Codec:
             return _FROM_KEPT_COORDINATOR
         if sender >= self.session.n:
             return _FROM_KEEPERS
-        return _FROM_MASKED_AGENTS if self.session.series is None else _FROM_SERIES_AGENTS
+        return self._form.from_masked_agents
 
     def _read_head(self, frame: bytes) -> _Head | Refusal:
         """Read only what is needed to know who must have signed."""
@@ -295,7 +312,7 @@ class Codec:
         if t >= self.session.exchanges:
             return Refusal.WRONG_ROUND
         # A slot of a series that is lost has a sum of 0 of nobody. In round 0 nobody was used before.
-        lost = self.session.series is not None and count == 0 and empty
+        lost = self._form.may_be_lost and count == 0 and empty
         enough = lost or count >= self.session.least_quorum
         first = t > 0 or members == count
         return None if enough and first and count <= members <= self.session.n else Refusal.WRONG_COUNT
@@ -351,7 +368,7 @@ class Codec:
     def _wrong_masked(self, sender: int, body: Masked) -> Refusal | None:
         if (wrong := self._wrong_length(body.update, body.numbers)) is not None:
             return wrong
-        if self.session.series is not None and body.heard != NOTHING_HEARD:
+        if body.heard != NOTHING_HEARD and not self._form.may_be_heard:
             return Refusal.NOT_CANONICAL
         right = body.exponent == self.session.exponent(sender, body.update)
         return None if right else Refusal.OFF_LATTICE

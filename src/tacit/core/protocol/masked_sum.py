@@ -28,7 +28,7 @@ def opened_sum(session: Session, reports: Iterable[bytes], openings: Iterable[by
 def is_nonsense(session: Session, u: int, found: Iterable[int]) -> bool:
     """Whether a sum is impossible with honest agents and keepers."""
     # A wrong key, mask or history leaves a mask in the sum, which is random over all of its bytes.
-    limit = session.sum_limits[0 if session.series is not None else u]
+    limit = session.sum_limit(u)
     return not all(-limit <= number <= limit for number in found)
 
 

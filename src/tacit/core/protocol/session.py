@@ -234,7 +234,7 @@ class Session:
         # Refused now, and not in the last round, when the loss of all others is spent.
         for agent in set(self._agents):
             agent.scale(self.rounds - 1)  # refuses a lattice too coarse for the last noise
-        if self.series is None and self.clamp_probability > _MOST_CLAMPS:
+        if self.clamp_probability > _MOST_CLAMPS:
             raise ParameterError(
                 f"the session's reach must hold the range and its noise, but ±{self.lattice.reach:g} clamps "
                 f"noise with a probability of {self.clamp_probability:.2g}. Raise reach_exponent, or use "
@@ -382,6 +382,10 @@ class Session:
             tail = len(self.keepers) * _NOISE_ROOM * math.ceil(agent.draw_scale(u))
             found.append(self.n * reach + tail)
         return tuple(found)
+
+    def sum_limit(self, u: int) -> int:
+        """Return the largest honest sum of exchange u, in its message steps."""
+        return self.sum_limits[0 if self.series is not None else u]
 
     @property
     def least_mask_bytes(self) -> int:

@@ -406,10 +406,7 @@ class FleetAgent:
 
     def _judge(self, session: Session, now: float) -> PolicyRefusal | None:
         try:
-            if session.keepers:
-                self.ledger.require_keepers()
-            if session.series is not None:
-                self.ledger.require_series()
+            self.ledger.require_room(session)
         except LedgerError as error:  # an older ledger still does for other sessions
             return PolicyRefusal("ledger", str(error))
         return self.policy.judge(session, (self.name, self.identity.public_key), self.ledger, now)

@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import Self, cast, final
+from typing import TYPE_CHECKING, Self, cast, final
 
 import msgspec
 
@@ -67,6 +67,9 @@ from tacit.live.ledger.budget import (
 from tacit.live.ledger.ephemeral_key import EphemeralKeys
 from tacit.live.ledger.rollback_guard import Position
 from tacit.live.ledger.store import Kept, Row, Store, flush_stores
+
+if TYPE_CHECKING:
+    from tacit.core.protocol.session import Session
 
 _KINDS: dict[type[Record], str] = {
     Began: "began",
@@ -157,21 +160,18 @@ class Ledger:
         """No session that expires by then can begin: see `compaction`."""
         return self._horizon
 
-    def require_keepers(self) -> None:
-        """Refuse an old ledger that cannot hold sessions with keepers."""
-        self._require_kind("disclosed", "sessions with keepers")
-
-    def require_series(self) -> None:
-        """Refuse an old ledger that cannot hold a series."""
-        self._require_kind("sampled", "series")
-
-    def _require_kind(self, kind: str, what: str) -> None:
+    def require_room(self, session: Session) -> None:
+        """Refuse an old ledger that cannot hold a session of this kind."""
+        needed = {
+            "disclosed": "sessions with keepers" if session.keepers else "",
+            "sampled": "series" if session.series is not None else "",
+        }
         with self._using():
-            known = self._store.takes(kind)
-        if not known:
+            missing = [what for kind, what in needed.items() if what and not self._store.takes(kind)]
+        if missing:
             raise LedgerError(
-                f"{self.path} was made by an older version of tacit and cannot hold {what}: give another "
-                "--ledger for this session, and keep this one for others."
+                f"{self.path} was made by an older version of tacit and cannot hold {missing[0]}: give "
+                "another --ledger for this session, and keep this one for others."
             )
 
     # ---- what is said and heard ------------------------------------------------------------------

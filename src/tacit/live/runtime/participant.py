@@ -144,10 +144,7 @@ class Participant(ABC):
         self._ledger = at if isinstance(at, Ledger) else await opened_ledger(self._ledger_path(Path(at)))
         # What a ledger refuses is refused here, before the network is opened: nothing was sent then.
         try:
-            if self.session.keepers:
-                self._ledger.require_keepers()
-            if self.session.series is not None:
-                self._ledger.require_series()
+            self._ledger.require_room(self.session)
             self._node = self._made(self._ledger)
         except BaseException:
             self._close_ledger()
