@@ -108,8 +108,8 @@ def test_what_is_sent_was_saved_before(session, keys, tmp_path, monkeypatch):
     codec, network, seen, saved, written = Codec(session), MemoryNetwork(session), [], set(), {}
     append, flush = Ledger.append, group_commit.flush_together
 
-    def noted(self, which, records, *, flush=True):
-        append(self, which, records, flush=flush)
+    def noted(self, which, records, *, flush=True, **more):
+        append(self, which, records, flush=flush, **more)
         frames = {record.frame for record in records if isinstance(record, Spoke | Closed)}
         (saved if flush else written.setdefault(self, set())).update(frames)
 
@@ -137,10 +137,10 @@ def fails_after(ledger, count):
     """Let a ledger's disk be full after so many writes."""
     append, left = ledger.append, iter(range(count))
 
-    def failing(session, records, *, flush=True):
+    def failing(session, records, **more):
         if next(left, None) is None:
             raise LedgerError("the disk is full.")
-        append(session, records, flush=flush)
+        append(session, records, **more)
 
     ledger.append = failing
 

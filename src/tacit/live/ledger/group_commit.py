@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tacit.live.ledger.flush import can_flush_file_system
 from tacit.live.ledger.ledger import Ledger, flush_together
+from tacit.live.ledger.log import Log
 
 if TYPE_CHECKING:
     from tacit.core.protocol.records import Record
@@ -27,9 +28,9 @@ class Taker(Protocol):
 
 
 class Saver(Protocol):
-    """Has records of one session to save in one ledger, all or none: a `Node`."""
+    """Has records of one session to save in one log, all or none: a `Node`."""
 
-    ledger: Ledger
+    ledger: Log
 
     def save(self, *, flush: bool) -> None:
         """Write the records, if any, to the ledger.
@@ -56,7 +57,7 @@ def save_all(batch: Sequence[Saver]) -> list[Exception | None]:
     if together:
         written = [item.ledger for item, error in zip(batch, errors, strict=True) if error is None]
         try:
-            unflushed = flush_together(written)
+            unflushed = flush_together([log for log in written if isinstance(log, Ledger)])
         except Exception as error:
             # A ledger was closed meanwhile, and it is unknown which records reached the disk. No messages are
             # sent, not even of the other ledgers; after a restart they send what is saved.

@@ -22,6 +22,7 @@ import math
 import os
 import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from threading import RLock
@@ -32,25 +33,7 @@ import msgspec
 
 from tacit.base.errors import CapExceeded, InputError, LedgerError, SessionOver
 from tacit.base.rounding import fraction_up
-from tacit.core.protocol.records import (
-    Began,
-    Closed,
-    Disclosed,
-    Ended,
-    Erasing,
-    Evidence,
-    Keyed,
-    Moved,
-    Opened,
-    Record,
-    Sampled,
-    Shut,
-    Silenced,
-    Spoke,
-    Unopened,
-    decode_record,
-    encode_record,
-)
+from tacit.core.protocol.records import Record, Spoke, decode_record, encode_record
 from tacit.core.theory.privacy import require_adjacency
 from tacit.core.theory.series import Hides, written
 from tacit.live.ledger import compaction, schema
@@ -65,28 +48,13 @@ from tacit.live.ledger.budget import (
     require_probability,
 )
 from tacit.live.ledger.ephemeral_key import EphemeralKeys
+from tacit.live.ledger.log import EVERYONE, PLACES, Log, Row, another_session, not_continued, require_id
 from tacit.live.ledger.rollback_guard import Position
-from tacit.live.ledger.store import Kept, Row, Store, flush_stores
+from tacit.live.ledger.store import Kept, Store, flush_stores
 
 if TYPE_CHECKING:
     from tacit.core.protocol.session import Session
 
-_KINDS: dict[type[Record], str] = {
-    Began: "began",
-    Spoke: "spoke",
-    Moved: "moved",
-    Silenced: "silenced",
-    Opened: "opened",
-    Closed: "closed",
-    Evidence: "evidence",
-    Ended: "ended",
-    Keyed: "keyed",
-    Erasing: "erasing",
-    Disclosed: "disclosed",
-    Shut: "shut",
-    Unopened: "unopened",
-    Sampled: "sampled",
-}
 _OWN_KINDS = ("capped", "reserved", "settled")
 _LAST_WORDS = ("silenced", "ended", "settled")
 _KEYLESS = ("erasing", "ended", "settled")
@@ -94,8 +62,8 @@ _KEYLESS = ("erasing", "ended", "settled")
 
 
 @final
-class Ledger:
-    """An open ledger, locked for this process.
+class Ledger(Log):
+    """A log in a file with its purse, locked for this process.
 
     Any thread may call it; calls wait for each other and for the disk. After a failed write nothing more is
     written: discard the machine, and open the ledger again when the problem is solved.
@@ -130,6 +98,7 @@ class Ledger:
     def _use(self, opened: Callable[[], Store]) -> None:
         self._purse, self._lock, self._process = Purse(), RLock(), os.getpid()
         self._horizon = 0
+        self._positions: Counter[bytes] = Counter()  # how many records of each session there are
         self._store = opened()
         if self._store.carried is not None:
             self._purse.carry(self._store.carried.sums)
@@ -176,45 +145,44 @@ class Ledger:
 
     # ---- what is said and heard ------------------------------------------------------------------
 
-    def append(self, session: bytes, records: Sequence[Record], *, flush: bool = True) -> None:
+    def append(
+        self, session: bytes, records: Sequence[Record], *, after: int | None = None, flush: bool = True
+    ) -> None:
         """Save records, all or none; they are on the disk when this returns.
 
         Without `flush` they are on the disk only after `flush_together`; do not send messages before that.
         """
-        _require_id(session)
-        rows, losses, keyed, keyless = list[Row](), list[float](), list[int](), False
+        require_id(session)
+        rows, losses = list[Row](), list[float]()
         for record in records:
-            if isinstance(record, Began | Opened) and record.session != session:
-                raise InputError(
-                    "a record must be of the session it is saved for, and this one is of another."
-                )
-            kind, number, loss = _KINDS[type(record)], 0, None
-            if isinstance(record, Keyed):
-                number = record.member
-                keyed.append(number)
-            elif kind in schema.NUMBERED:
-                place = next(name for name in ("update", "round", "slot") if hasattr(record, name))
-                number = getattr(record, place)
+            if getattr(record, "session", session) != session:
+                raise another_session()
+            kind, place = PLACES[type(record)]
+            loss = None
             if isinstance(record, Spoke):
                 loss = require_amount(record.loss, "a loss")
                 losses.append(loss)
-            keyless = keyless or kind in _KEYLESS
+            number = getattr(record, place) if place else 0
             rows.append((session, kind, number, loss, encode_record(record)))
         with self._using():
+            if after not in (None, self._positions[session]):
+                raise not_continued(str(self.path))
             # Check before writing: a message that is in the ledger may be sent, whatever happens next.
             if losses:
                 self._purse.require_reserved(session, losses, str(self.path))
-            for member in keyed:
-                self._keys.save(session, member)
+            for _, kind, member, *_ in rows:
+                if kind == "keyed":
+                    self._keys.save(session, member)
             if rows:
                 self._store.append(rows, flush=flush)
+            self._positions[session] += len(rows)
             # The sums follow the file. If the write fails they stay as they were, and a reopened ledger
             # rebuilds them from the rows that are really there.
             for loss in losses:
                 self._purse.said(session, loss)
             if any(kind in _LAST_WORDS for _, kind, *_ in rows):
                 self._purse.settled(session)
-            if keyless:
+            if any(kind in _KEYLESS for _, kind, *_ in rows):
                 self._keyless.add(session)
             if flush:
                 self._erase_keys()
@@ -376,6 +344,8 @@ class Ledger:
             self._store.compact(frozenset(over), carried)
             self._purse.carry(sums, over)
             self._horizon = carried.horizon
+            for session in over:
+                self._positions.pop(session, None)
 
     # ---- what it costs ---------------------------------------------------------------------------
 
@@ -430,7 +400,7 @@ class Ledger:
             What the owner accepts for series on this value; needed once, before the first. Later it must be
             the same, or have a smaller failure probability; see `set_cap`.
         """
-        _require_id(session)
+        require_id(session)
         now = time.time() if now is None else now
         wanted = schema.Reserved(
             require_label(value),
@@ -672,6 +642,7 @@ class Ledger:
     def _learn(self, row: Kept) -> None:
         """Update the sums with what a row says about losses."""
         session, kind, _, loss, data = row
+        self._positions[session] += kind not in _OWN_KINDS
         if kind == "capped":
             self._purse.capped(schema.decode_capped(cast(bytes, data)))
         elif kind == "reserved":
@@ -682,10 +653,12 @@ class Ledger:
             self._purse.settled(session)
 
 
-def flush_together(ledgers: Iterable[Ledger]) -> dict[Ledger, LedgerError]:
+def flush_together(ledgers: Iterable[Ledger]) -> dict[Log, LedgerError]:
     """Flush records appended without flush; return ledgers that failed."""
     by_store = {ledger._store: ledger for ledger in ledgers}
-    failed = {by_store[store]: error for store, error in flush_stores(by_store).items()}
+    failed: dict[Log, LedgerError] = {
+        by_store[store]: error for store, error in flush_stores(by_store).items()
+    }
     for ledger in by_store.values():
         if ledger not in failed and ledger._keyless:
             try:
@@ -715,14 +688,9 @@ def _about(adjacency: float) -> str:
     return "any two values" if adjacency == math.inf else f"values up to {adjacency:g} apart"
 
 
-def _require_id(session: bytes) -> None:
-    if len(session) != 32 or session == schema.EVERYONE:
-        raise InputError("a session's id must be 32 bytes.")
-
-
 def _decoded(row: Kept) -> Record:
     return decode_record(cast(bytes, row[4]))
 
 
 def _cap_row(cap: schema.Capped) -> Row:
-    return schema.EVERYONE, "capped", 0, None, msgspec.msgpack.encode(cap)
+    return EVERYONE, "capped", 0, None, msgspec.msgpack.encode(cap)

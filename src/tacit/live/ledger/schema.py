@@ -98,14 +98,8 @@ COMPLAINTS = {
 
 FORGETTABLE = ("began", "spoke", "moved", "sampled")
 """Rows whose data can be removed once their session is over: states, or states with noise."""
-NUMBERED = ("spoke", "moved", "closed", "disclosed", "shut", "unopened", "sampled")
-"""Kinds with one row per update, round or slot."""
 SAID = ("spoke", "disclosed")
 """Kinds with messages of which there must never be two: the guards count them before they are sent."""
-MANY = ("evidence", "capped")
-"""Kinds with any number of rows; they are numbered by their position."""
-EVERYONE = bytes(32)
-"""Replaces the session's id in rows that are about a value and no session."""
 
 
 class Capped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

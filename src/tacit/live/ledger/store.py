@@ -26,10 +26,9 @@ from tacit.base.errors import DiskFull, FileError, LedgerError
 from tacit.base.files import FULL, PRIVATE, refused, require_private, sync_directory
 from tacit.live.ledger import compaction, schema
 from tacit.live.ledger.flush import flush_file, flush_file_system
+from tacit.live.ledger.log import MANY, Row
 from tacit.live.ledger.rollback_guard import Mark, Position
 
-Row: TypeAlias = tuple[bytes, str, int, float | None, bytes]
-"""Session, kind, number, loss, data."""
 Kept: TypeAlias = tuple[bytes, str, int, float | None, bytes | None]
 """A row as it is read; without data if that was removed."""
 
@@ -239,7 +238,7 @@ class Store:
         for i, (session, kind, number, loss, data) in enumerate(rows):
             count += 1
             salt = salts[_SALT * i : _SALT * (i + 1)]
-            about = (session, kind, count if kind in schema.MANY else number, loss)
+            about = (session, kind, count if kind in MANY else number, loss)
             head = schema.digest(head, (count, *about, schema.leaf(salt, data)))
             values += (count, *about, salt, data, head)
         try:

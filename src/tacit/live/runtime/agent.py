@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 from tacit.base.errors import Disputed, InputError, SessionOver
 from tacit.core.protocol import exact_loss
@@ -268,7 +268,7 @@ class Agent(Participant):
         await self.ended()
         self._require_undisputed()
         assert self._ledger is not None
-        balance = self._ledger.balance(self._label)
+        balance = cast(Ledger, self._ledger).balance(self._label)
         facts = {"agent": self.name, "spent": balance.spent, "cap": balance.cap}
         result = self._kind.result(self.machine, **facts, refused=self._refusals())
         if self._over_before:

@@ -22,6 +22,7 @@ from tacit.core.theory.advice import NOT_COVERED
 from tacit.live.identity.identity import Identity
 from tacit.live.ledger import key_guard
 from tacit.live.ledger.ledger import Ledger
+from tacit.live.ledger.log import Log
 from tacit.live.runtime.participant import Participant
 from tacit.live.sessions.cancellation import is_cancelled
 
@@ -107,6 +108,7 @@ class Coordinator(Participant):
     ledger stores each round's feedback before it is sent.
     """
 
+    _logs = Log  # it has no private value
     machine: CoordinatorMachine
     _cancelling: asyncio.Future[None] | None = None
 
@@ -119,11 +121,13 @@ class Coordinator(Participant):
             )
         return COORDINATOR
 
-    def _machine(self, ledger: Ledger, records: Sequence[Record]) -> CoordinatorMachine:
-        # With another ledger it would not know of rounds that agents have already completed.
-        self._bind(ledger, marked=False)
-        if self._witness is not None:
-            key_guard.take_witness(ledger, self._witness)
+    def _machine(self, ledger: Log, records: Sequence[Record]) -> CoordinatorMachine:
+        # With another ledger it would not know of rounds that agents have already completed. Whoever brings
+        # another log looks after that.
+        if isinstance(ledger, Ledger):
+            self._bind(ledger, marked=False)
+            if self._witness is not None:
+                key_guard.take_witness(ledger, self._witness)
         return CoordinatorMachine.resume(self.session, records, sign=self.identity.sign)
 
     def _sources(self) -> dict[str, Any]:

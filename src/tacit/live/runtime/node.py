@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tacit.core.protocol.codec import Codec
     from tacit.core.protocol.session import Session
     from tacit.core.protocol.tables import Phase
-    from tacit.live.ledger.ledger import Ledger
+    from tacit.live.ledger.log import Log
 
 _BURST = 4096
 """Maximum number of arrivals handled before the ledger is written and answers are sent."""
@@ -93,8 +93,10 @@ class Node:
         New, or made with `resume`.
     transport : Transport
         Not opened yet.
-    ledger : Ledger
+    ledger : Log
         Its records are saved here before its messages are sent.
+    replayed : int
+        The number of records that the machine was resumed from.
     takers : sequence
         Called with records once they are saved.
     noise : DrawnAhead, optional
@@ -116,8 +118,9 @@ class Node:
         session_id: bytes,
         machine: Driven,
         transport: Transport,
-        ledger: Ledger,
+        ledger: Log,
         *,
+        replayed: int = 0,
         takers: Sequence[Taker] = (),
         noise: DrawnAhead | None = None,
         salted: bool = False,
@@ -130,6 +133,7 @@ class Node:
     ) -> None:
         self._id, self.machine, self._transport = session_id, machine, transport
         self.ledger, self._takers = ledger, tuple(takers)
+        self._records = replayed
         self._noise, self._clock, self._watch = noise, clock or SystemClock(), watch
         self._salted = salted
         self._readings = readings
@@ -245,7 +249,8 @@ class Node:
         self._leaving = len(self._steps)
         records = [record for step in self._steps[: self._leaving] for record in step.records]
         if records:
-            self.ledger.append(self._id, records, flush=flush)
+            self.ledger.append(self._id, records, after=self._records, flush=flush)
+            self._records += len(records)
 
     def tell(self) -> None:
         """Give the saved records of the batch to the takers."""

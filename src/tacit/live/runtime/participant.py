@@ -13,7 +13,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
 from tacit.base.errors import InputError
 from tacit.core.protocol.notices import Notice, Refused
@@ -21,6 +21,7 @@ from tacit.live.identity.identity import Identity
 from tacit.live.ledger import key_guard
 from tacit.live.ledger.group_commit import Taker
 from tacit.live.ledger.ledger import Ledger
+from tacit.live.ledger.log import Log
 from tacit.live.runtime.clock import Clock, SystemClock
 from tacit.live.runtime.limits import leave_no_core
 from tacit.live.runtime.node import Driven, Node
@@ -49,8 +50,9 @@ class Participant(ABC):
     ----------
     session : Session
         The session that all members agreed on.
-    ledger : Ledger or path
-        Stores its records before its messages are sent; one per member, never restored from a backup.
+    ledger : Log or path
+        Stores its records before its messages are sent; one per member, never restored from a backup. An
+        agent and a keeper need a `Ledger`.
     identity : Identity or path
         Its keys.
     witness : path, optional
@@ -72,12 +74,13 @@ class Participant(ABC):
 
     machine: Driven
     _secretive: ClassVar[bool] = False  # whether other processes must not read this one's memory
+    _logs: ClassVar[type[Log]] = Ledger  # a value's loss and an ephemeral key are in a file of their owner
 
     def __init__(
         self,
         session: Session,
         *,
-        ledger: Ledger | Path | str,
+        ledger: Log | Path | str,
         identity: Identity | Path | str,
         witness: Path | str | None = None,
         listen: Ends = (),
@@ -91,6 +94,11 @@ class Participant(ABC):
     ) -> None:
         if self._secretive:
             leave_no_core()
+        if isinstance(ledger, Log) and not isinstance(ledger, self._logs):
+            raise InputError(
+                "an agent or a keeper needs a ledger, which is a file of its owner, got a "
+                f"{type(ledger).__name__}: only a coordinator can have its records elsewhere."
+            )
         self.session, self.identity = session, loaded(identity)
         self.number = self._number_in(session, self.identity)
         self.name = session.member_name(self.number)
@@ -107,7 +115,7 @@ class Participant(ABC):
             connect=(connect,) if isinstance(connect, str) else tuple(connect),
             trouble=trouble,
         )
-        self._ledger: Ledger | None = None
+        self._ledger: Log | None = None
         self._node: Node | None = None
         self._task: asyncio.Task[None] | None = None
         self._notices: deque[Notice] = deque(maxlen=_NOTICES)
@@ -141,7 +149,7 @@ class Participant(ABC):
     async def __aenter__(self) -> Self:
         self._news = asyncio.Event()
         at = self._ledger_at
-        self._ledger = at if isinstance(at, Ledger) else await opened_ledger(self._ledger_path(Path(at)))
+        self._ledger = at if isinstance(at, Log) else await opened_ledger(self._ledger_path(Path(at)))
         # What a ledger refuses is refused here, before the network is opened: nothing was sent then.
         try:
             self._ledger.require_room(self.session)
@@ -193,10 +201,10 @@ class Participant(ABC):
             self._raised = True
             raise
 
-    def _made(self, ledger: Ledger) -> Node:
+    def _made(self, ledger: Log) -> Node:
         """Return the node that drives this member."""
         records = ledger.records(self.session.id)
-        self.machine = self._machine(ledger, records)
+        self.machine = self._machine(cast(Ledger, ledger), records)  # `__init__` refuses another for an agent
         for taker in self._takers:  # the node gives them the later ones
             taker.take(records)
         return Node(
@@ -204,6 +212,7 @@ class Participant(ABC):
             self.machine,
             self._transport,
             ledger,
+            replayed=len(records),
             takers=self._takers,
             clock=self._clock,
             watch=self._notice,
@@ -246,7 +255,7 @@ class Participant(ABC):
             self._news.set()
 
     def _close_ledger(self) -> None:
-        if self._ledger is not None and not isinstance(self._ledger_at, Ledger):
+        if self._ledger is not None and not isinstance(self._ledger_at, Log):
             self._ledger.close()
 
 
