@@ -16,7 +16,7 @@ from tests.doubles.clock import ManualClock
 from tests.doubles.ledger import ListLedger, SaveFailed
 from tests.doubles.network import Faults, FaultyNetwork
 from tests.doubles.noise import ScriptedNoise
-from tests.doubles.sessions import known_ephemeral, known_key
+from tests.doubles.sessions import as_told, known_ephemeral, known_key
 
 from tacit.base.errors import StateError, TacitError
 from tacit.core.protocol.agent import AgentMachine
@@ -137,7 +137,8 @@ class Harness:
             self.process(number, Start())
 
     def _made(self, number: int) -> Machine:
-        session, sign, records = self.session, known_key(number).sign, self.ledgers[number].records()
+        session = as_told(self.session, number)
+        sign, records = known_key(number).sign, self.ledgers[number].records()
         if number == COORDINATOR:
             return CoordinatorMachine.resume(session, records, sign=sign)
         if session.keepers:
@@ -149,7 +150,7 @@ class Harness:
         return kind(session, number, self.values[number], sign=sign, budget=budget)
 
     def _made_with_keepers(self, number: int, records: tuple[Record, ...]) -> Machine:
-        session, sign = self.session, known_key(number).sign
+        session, sign = as_told(self.session, number), known_key(number).sign
         if any(isinstance(record, Erasing) for record in records):
             self.ephemeral.pop(number, None)
         elif not any(isinstance(record, Keyed) for record in records):

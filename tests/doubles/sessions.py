@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tacit.core.graph import Graph
 from tacit.core.law import named
 from tacit.core.mechanism.lattice import Lattice
+from tacit.core.protocol.canonical import decode_for_one
 from tacit.core.protocol.fields import Time
-from tacit.core.protocol.roster import COORDINATOR, Member
+from tacit.core.protocol.roster import COORDINATOR, Member, roster_leaf
 from tacit.core.protocol.schema import Deadlines
 from tacit.core.protocol.series import Series
 from tacit.core.protocol.session import LAST_EXPIRY, Session
@@ -68,6 +70,15 @@ def known_session(
         rounds=rounds,
         **more,
     )
+
+
+@lru_cache(maxsize=256)
+def as_told(session: Session, number: int) -> Session:
+    """Return a session as a hub tells it to a member: an agent knows itself only."""
+    if session.edges is not None or not 0 <= number < session.n:
+        return session
+    leaf = roster_leaf(number, session.member(number), session.own(number))
+    return decode_for_one(session.canonical, leaf, session.path(number))
 
 
 def known_series(

@@ -28,8 +28,8 @@ from tacit.live.fleet.messages import (
     ChannelClosed,
     ChannelOpen,
     SessionOffer,
+    SignedOffers,
     offered_session,
-    signed_offer,
 )
 from tacit.live.fleet.orders import radius_for
 from tacit.live.fleet.store import STORE
@@ -56,7 +56,7 @@ def quick_designs(monkeypatch):
         key = (json.dumps(order.question), len(keepers))
         if key not in DESIGNS:
             DESIGNS[key] = real(order, members, keepers, hub)
-        return replace(DESIGNS[key], coordinator=hub, **order.fields)
+        return replace(DESIGNS[key], coordinator=hub, **order.fields(len(members)))
 
     monkeypatch.setattr(hub_module, "designed", known)
     monkeypatch.setattr(hub_module, "radius_for", lambda *_: 1.0)
@@ -109,10 +109,10 @@ def test_an_offer_counts_only_with_the_hubs_signature(tmp_path):
     with pytest.raises(InputError, match="not signed by the hub"):
         offered_session(SessionOffer(foreign.encode(), signature), hub.public_key)
     own = replace(foreign, coordinator=hub.public_key)
-    right = signed_offer(own, hub)
+    right = SignedOffers(own, hub).to(0)
     assert offered_session(right, hub.public_key).coordinator == hub.public_key
     with pytest.raises(InputError, match="not signed by the hub"):
-        offered_session(SessionOffer(right.session, bytes(64)), hub.public_key)
+        offered_session(msgspec.structs.replace(right, signature=bytes(64)), hub.public_key)
     assert fleet.fingerprint
 
 

@@ -27,8 +27,9 @@ from tacit.live.fleet.messages import (
     EnrolmentRequest,
     OfferReply,
     SessionOffer,
+    SignedOffers,
     encode_control,
-    signed_offer,
+    read_offer,
 )
 from tacit.live.fleet.orders import SessionOrder, instance
 from tacit.live.identity.identity import Identity
@@ -48,7 +49,7 @@ def quick_designs(monkeypatch):
     def known(order, members, keepers, hub):
         if not made:
             made.append(real(order, members, keepers, hub))
-        return replace(made[0], coordinator=hub, **order.fields)
+        return replace(made[0], coordinator=hub, **order.fields(len(members)))
 
     monkeypatch.setattr(hub_module, "designed", known)
     monkeypatch.setattr(hub_module, "radius_for", lambda *_: 1.0)
@@ -61,7 +62,7 @@ async def hostile(fleet, name):
 
     def said(message):
         if isinstance(message, SessionOffer):
-            offers.put_nowait(Session.decode(message.session))
+            offers.put_nowait(read_offer(message))
 
     connection = HubConnection(fleet.address, loaded(fleet.folder / name), "agent", said=said)
     running = asyncio.ensure_future(connection.run())
@@ -326,7 +327,7 @@ async def offered(folder, **limits):
 
             def offer(name, **changes):
                 session = instance(order, replace(design, **changes), name, both, [], now=time.time())
-                member.send(signed_offer(session, mine))
+                member.send(SignedOffers(session, mine).to(0))
 
             yield fleet, alice, offer
 
@@ -360,10 +361,10 @@ def test_a_session_of_many_rounds_is_refused_before_anything_is_computed(tmp_pat
 
 def test_an_offer_is_judged_on_a_worker(tmp_path, monkeypatch):
     where = []
-    decode, planned = Session.decode, Session.planned
+    planned = Session.planned
     note = threading.current_thread
     monkeypatch.setattr(Session, "planned", lambda *given: where.append(note()) or planned(*given))
-    monkeypatch.setattr(follower, "offered_session", lambda *o: where.append(note()) or decode(o[0].session))
+    monkeypatch.setattr(follower, "offered_session", lambda *o: where.append(note()) or read_offer(o[0]))
 
     async def main():
         async with offered(tmp_path) as (fleet, alice, offer):

@@ -22,13 +22,17 @@ _TYPES: dict[type[Any] | None, click.ParamType[Any]] = {
 }
 
 
-def session_options(verb: str, **usual: Any) -> Callable[[options.F], options.F]:
-    """Return the options of a verb; `usual` are attributes it starts from."""
+def session_options(verb: str, **otherwise: str) -> Callable[[options.F], options.F]:
+    """Return the options of a verb; `otherwise` says in words what is usual.
+
+    These options are None unless they are given.
+    """
     made = []
     for setting in settings(verb):
-        default = getattr(usual[setting.table], setting.field.name) if setting.table in usual else None
-        default = setting.default if default is None else default
-        told = setting.meta.extra or {}
+        told = dict(setting.meta.extra or {})
+        if setting.name in otherwise:
+            told["otherwise"] = otherwise[setting.name]
+        default = setting.default if setting.name not in otherwise else None
         words = str(setting.meta.description)
         if default is None and "otherwise" in told:
             words = f"{words}  [default: {told['otherwise']}]"

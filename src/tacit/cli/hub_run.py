@@ -12,7 +12,7 @@ import click
 from tacit.cli import options, output, running
 from tacit.cli.field_options import session_options, take_settings
 from tacit.cli.series_design import delta_option, hides_option, refuse_series_options, series_option
-from tacit.live.fleet.orders import USUAL
+from tacit.live.fleet.orders import USUAL_WORDS
 
 if TYPE_CHECKING:
     from tacit.core.theory.plan import Plan
@@ -91,7 +91,7 @@ _LOOK = 0.1
 @click.option(
     "--wait", type=options.NUMBER, default=60.0, show_default=True, help="Seconds to wait for enough members."
 )
-@session_options("hub", deadlines=USUAL)
+@session_options("hub", **USUAL_WORDS)
 @click.option("--detach", is_flag=True, help="Do not wait for the result.")
 @options.anyway_option
 @options.json_option
@@ -156,7 +156,7 @@ def command(
     if len(set(kept)) < len(kept):
         raise InputError(f"--keepers must be different members, got {keepers}.")
     rules = SessionOrder({}, agents, kept, least, wait, settings, anyway=anyway)
-    rules.fields  # noqa: B018 - refuses what no session can have
+    rules.fields(least)  # refuses what no session can have
     if series is None:
         refuse_series_options("hides", "begins", "delta")
         order = msgspec.structs.replace(rules, question=_asked_fields(question))

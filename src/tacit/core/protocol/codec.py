@@ -60,6 +60,10 @@ Sign: TypeAlias = Callable[[bytes], bytes]
 """Ed25519 signing with the owner's key: `Identity.sign`."""
 
 
+class _UnknownKey(Exception):
+    """The sender is an agent whose key is not known here."""
+
+
 class _Head(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     version: int
     session: bytes
@@ -215,9 +219,13 @@ class Codec:
         """Check a frame in every way that needs no other frames, and read it.
 
         The result depends only on the session and the frame, so it is cached. Agents of one process that
-        receive the same frame check it once, because the signature costs more than everything else.
+        receive the same frame check it once, because the signature costs more than everything else. Frames of
+        agents whose key is not known here are not: another agent of this process may know it.
         """
-        return _opened(self, frame) if len(frame) <= _SHORT else self.read(frame)
+        try:
+            return _opened(self, frame) if len(frame) <= _SHORT else self.read(frame)
+        except _UnknownKey:
+            return Refused(Refusal.UNKNOWN_SENDER)
 
     def read(self, frame: bytes, *, own: bool = False) -> Message | Refused:
         """As `open`, without the cache. With `own` the signature is not checked."""
@@ -226,6 +234,8 @@ class Codec:
             return Refused(head)
         # The body is decoded after this check: only members can reach that code with bytes of their choice.
         signed, signature = frame[:-SIGNATURE_BYTES], frame[-SIGNATURE_BYTES:]
+        if not own and not self.session.knows(head.sender):
+            raise _UnknownKey  # a result would be cached
         if not own and not is_signed(self.session.key(head.sender), DOMAIN + signed, signature):
             return Refused(Refusal.BAD_SIGNATURE)
         kind, numbers = Kind(head.kind), tuple[int, ...]()

@@ -358,9 +358,15 @@ class CoordinatorMachine(Machine):
                 self._say(who, body)
             return
         self._messages.append(Send(who, course.feedback[-1]))
-        outside = course.connected.difference(course.past[-1].keys() - course.returned, course.silent)
-        for i in sorted(outside) if who is None else outside.intersection((who,)):
-            self._tell_place(i)
+        for i in sorted(course.connected) if who is None else (who,):
+            if self._lacks_place(i):
+                self._tell_place(i)
+
+    def _lacks_place(self, who: int) -> bool:
+        course = self.course
+        if who not in course.connected or who in course.silent:
+            return False
+        return who not in course.past[-1] or who in course.returned
 
     def _show_own(self, who: int) -> None:
         """Send a member what it has said that no place shows.

@@ -525,8 +525,24 @@ class Session:
         return self.roster[i] if i < self.n else self.keepers[i - self.n]
 
     def member_name(self, i: int) -> str:
-        """Return the name of agent or keeper i (or of the coordinator)."""
-        return "coordinator" if i == COORDINATOR else self.member(i).name
+        """Return the name of agent or keeper i (or of the coordinator).
+
+        An agent that is not known here has its number only.
+        """
+        if i == COORDINATOR:
+            return "coordinator"
+        return self.member(i).name if self.knows(i) else f"agent {i}"
+
+    def knows(self, i: int) -> bool:
+        """Whether the name and the key of member i are known here."""
+        return not isinstance(self.roster, OneOf) or i >= self.n or i in (self.roster.number, COORDINATOR)
+
+    def member_number(self, name: str, key: bytes) -> int | None:
+        """Return the number of the agent or keeper with this name and key."""
+        number = self.number_of_key(key)
+        if number is None:
+            number = next((j for j in self.keeper_numbers if self.member(j).key == key), None)
+        return number if number is not None and self.member(number).name == name else None
 
     def index(self, name: str) -> int:
         """Return the number of the agent of this name."""
@@ -583,6 +599,10 @@ class Session:
         """The root of the roster of a session with a server."""
         return self.roster.root if isinstance(self.roster, OneOf) else self.roster_tree.root
 
+    def path(self, i: int) -> bytes:
+        """Return the path of agent i in the tree of the roster."""
+        return self.roster_tree.path(i)
+
     def require_listed(self, i: int) -> None:
         """Refuse if the root of the roster does not cover agent i.
 
@@ -590,7 +610,7 @@ class Session:
         """
         if self.edges is None and not isinstance(self.roster, OneOf):  # it was checked when it was read
             leaf = roster_leaf(i, self.member(i), self.own(i))
-            require_in_roster(self.root, self.n, i, leaf, self.roster_tree.path(i))
+            require_in_roster(self.root, self.n, i, leaf, self.path(i))
 
     @overload
     def clamp(self, values: float) -> float: ...

@@ -67,6 +67,7 @@ from tacit.live.fleet.messages import (
     RevocationNews,
     SessionOffer,
     offered_session,
+    read_offer,
 )
 from tacit.live.fleet.policy import Policy, PolicyRefusal, read_policy
 from tacit.live.fleet.readiness import SOURCE, Readiness, WatchedSource
@@ -460,7 +461,7 @@ class FleetAgent:
         for path in sorted(self._folder.glob(f"*{_ENDING}")):
             try:
                 offer = msgspec.msgpack.decode(read_private(path), type=SessionOffer)
-                session = Session.decode(offer.session)
+                session = read_offer(offer)
             except (*UNREADABLE, InputError) as error:
                 raise FileError(
                     f"{path} must hold a session under way, and does not: {plain(str(error))} Remove it to "

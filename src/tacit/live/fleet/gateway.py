@@ -42,7 +42,7 @@ from tacit.live.fleet.messages import (
 from tacit.live.ledger.rollback_guard import Position
 from tacit.live.runtime.limits import SPARE_FILES, raise_files
 from tacit.live.transport.allowance import Allowance
-from tacit.live.transport.base import NetworkError
+from tacit.live.transport.base import NetworkError, longest_frame
 from tacit.live.transport.connection_diagnosis import (
     SparseLog,
     why_failed,
@@ -54,7 +54,6 @@ from tacit.live.transport.listener import Listener
 from tacit.live.transport.tls import Channel, Credentials
 
 if TYPE_CHECKING:
-    from tacit.core.protocol.session import Session
     from tacit.live.identity.certificates import Certificate
     from tacit.live.identity.identity import Identity
 
@@ -62,9 +61,11 @@ _FOUND, _FORBIDDEN, _NOTHING, _TOO_OFTEN = 200, 403, 404, 429
 _MEMBER, _STRANGER = 0, 1
 _TICK = 1.0  # seconds between checks of the connections
 _PING_AFTER, _END_AFTER = 5, 10  # ticks of silence
+_MEMBERS_PER_TICK = 500  # so many take a tick more: they share machines, which take time to answer
 _HANDSHAKE = 10.0  # seconds to show a certificate, or to enrol
 _MOST_STRANGERS = 1024
-_QUEUE_BYTES = 1 << 26
+_QUEUE_BYTES, _KEEPER_QUEUE = 1 << 22, 1 << 26  # a keeper gets rosters, and the keys of all agents
+_QUEUED_FRAMES = 4  # of the longest frame of a session, if that is more
 _MOST_HEARD = 4096  # sessions that one member can have a channel for
 _CONNECTION_COST = 20.0  # messages that count as much: a connection is written to the disk and to the log
 _REPLACED = 4001  # a close code of our own
@@ -365,12 +366,7 @@ class Gateway:
                     raise InputError("a member is an agent or a keeper.")
                 first, member.role = not member.role, role
                 if first:
-                    # Before anything else is sent to it, so that it stops before it has said anything.
-                    if (known := self._marked.known(member.public_key)) is not None:
-                        member.send(LedgerMark(known.told()))
-                    if mark:
-                        self._marked.take(member, b"", Position.heard(mark))
-                    self._events.came(member)
+                    self._greet(member, mark)
             # Nothing else is taken before the role: the hub records a member with its role, and offers it
             # sessions by it.
             case _ if not member.role:
@@ -391,14 +387,28 @@ class Gateway:
                 pass
         self._events.said(member, message)
 
+    def _greet(self, member: FleetMember, mark: bytes) -> None:
+        """Tell a member the last mark, before anything else is sent to it.
+
+        So it stops before it has said anything, if its ledger is older.
+        """
+        if member.role == KEEPER:
+            member.link.queue(_KEEPER_QUEUE)
+        if (known := self._marked.known(member.public_key)) is not None:
+            member.send(LedgerMark(known.told()))
+        if mark:
+            self._marked.take(member, b"", Position.heard(mark))
+        self._events.came(member)
+
     def _attach(self, member: FleetMember, channel: SessionChannel) -> None:
         """Let a member hear frames of a session that it is in, by name and key.
 
         The member is told first. Frames follow on the same connection, so its own end is attached by then.
         """
-        number = member_number(channel.session, member.name, member.public_key)
+        number = channel.session.member_number(member.name, member.public_key)
         if number is not None:
             member.send(ChannelOpen(channel.session.id))
+            member.link.queue(_QUEUED_FRAMES * longest_frame(channel.session))
             channel.attach(number, member.link)
 
     def channel_opened(self, channel: SessionChannel) -> None:
@@ -425,11 +435,12 @@ class Gateway:
         while True:
             await asyncio.sleep(_TICK)
             now = datetime.now(UTC)
+            more = len(self.members) // _MEMBERS_PER_TICK
             for name in [name for name, one in self._allowances.items() if one.unused]:
                 if name not in self.members:
                     del self._allowances[name]
             for member in tuple(self.members.values()):
-                member.link.tick(_PING_AFTER, _END_AFTER)
+                member.link.tick(_PING_AFTER + more, _END_AFTER + 2 * more)
                 if now >= member.certificate.expires:
                     self._turn_out(member, f"the certificate of {member.name} has expired")
                 elif self._is_revoked(member.certificate):
@@ -446,12 +457,3 @@ class Gateway:
     def _turn_out(self, member: FleetMember, why: str) -> None:
         self._tell(why, f"A connection was ended: {why}.")
         member.link.close(CloseCode.POLICY_VIOLATION, why)
-
-
-def member_number(session: Session, name: str, key: bytes) -> int | None:
-    """Return the number of an agent or keeper of a session, by name and key."""
-    for number in (*range(session.n), *session.keeper_numbers):
-        found = session.member(number)
-        if found.name == name:
-            return number if found.key == key else None
-    return None

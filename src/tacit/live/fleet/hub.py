@@ -30,7 +30,7 @@ from tacit.core.protocol.standing import Standing
 from tacit.core.theory.advice import require_useful
 from tacit.live.fleet.channel import SessionChannel
 from tacit.live.fleet.enrolment import Enrolment
-from tacit.live.fleet.gateway import FleetMember, Gateway, member_number
+from tacit.live.fleet.gateway import FleetMember, Gateway
 from tacit.live.fleet.hub_directory import AUTHORITY, KEYS, LEDGER, LOCK, certify
 from tacit.live.fleet.hub_notices import (
     CertificateRenewed,
@@ -68,8 +68,8 @@ from tacit.live.fleet.messages import (
     RenewalAnswer,
     RenewalRequest,
     RevocationNews,
+    SignedOffers,
     refusal_word,
-    signed_offer,
 )
 from tacit.live.fleet.orders import (
     SessionOrder,
@@ -110,6 +110,7 @@ _STORE_AGAIN = 1.0  # seconds until a result is written again that the disk did 
 _TEST_DISK = 10.0  # seconds between tests that the hub can write
 _MOST_AT_ONCE, _MOST_REVIVED = 64, 32
 _MOST_SKIPPED = 64
+_OFFERS_AT_ONCE = 64
 _FORGET, _MOST_SESSIONS = 30 * 86_400.0, 100_000  # maximum age in seconds and number of kept results
 _MOST_ANSWERS = 8  # times that a member can change its answer to an offer
 _REVIVAL_COST = 10.0  # messages that count as much: a coordinator reads a session from the ledger
@@ -122,10 +123,12 @@ class _Running:
 
     def __init__(self, session: Session, task: str, *, revived: bool) -> None:
         self.session, self.task, self.revived = session, task, revived
-        self.offer: AnyMessage | None = None
+        self.offers: SignedOffers | None = None
         self.coordinator: Coordinator | None = None
         self.answers: dict[str, str] = {}
         """Each member's last answer: empty if it takes part, or the word that says why not."""
+        self.unwilling: dict[str, str] = {}
+        """Who refused, and the word that says why."""
         self.changes: Counter[str] = Counter()
         self.progress: SeriesProgress | None = None
         self.work: asyncio.Future[None] | None = None
@@ -139,10 +142,12 @@ class _Running:
         self.standing.phase = "running"
         return self.standing
 
-    @property
-    def unwilling(self) -> dict[str, str]:
-        """Who refused, and the word that says why."""
-        return {name: why for name, why in self.answers.items() if why}
+    def answered(self, name: str, why: str) -> None:
+        """Note a member's answer: empty if it takes part."""
+        self.answers[name] = why
+        self.unwilling.pop(name, None)
+        if why:
+            self.unwilling[name] = why
 
 
 @final
@@ -487,9 +492,8 @@ class Hub:
                 # session in `_running`; its channel is joined when the coordinator has opened its own.
                 running.coordinator = made
                 if not running.revived:
-                    running.offer = signed_offer(session, self._identity)
-                    for member in tuple(self.gateway.members.values()):
-                        self._offer(member, running)
+                    running.offers = SignedOffers(session, self._identity)
+                    await self._offer_to_all(running)
                     self.tell(SessionBegun(session.name, session.n))
                 return await made.result()
         finally:
@@ -571,10 +575,21 @@ class Hub:
             self._radii[key] = await in_worker(lambda: radius_for(running.session, count))
         return self._radii[key]
 
+    async def _offer_to_all(self, running: _Running) -> None:
+        """Offer a session to all who are connected, some at a time.
+
+        Between them the loop answers those who have their offer, and other sessions go on. Whoever connects
+        meanwhile gets the offer from `came`.
+        """
+        for count, member in enumerate(tuple(self.gateway.members.values()), 1):
+            self._offer(member, running)
+            if count % _OFFERS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+
     def _offer(self, member: FleetMember, running: _Running) -> None:
-        known = member_number(running.session, member.name, member.public_key) is not None
-        if known and running.offer is not None:
-            member.send(running.offer)
+        number = running.session.member_number(member.name, member.public_key)
+        if number is not None and running.offers is not None:
+            member.send(running.offers.to(number))
 
     # ---- what the gateway tells -----------------------------------------------------------------------
 
@@ -623,7 +638,7 @@ class Hub:
 
     def _hear_reply(self, member: FleetMember, reply: OfferReply) -> None:
         running = self._running.get(reply.session)
-        if running is None or member_number(running.session, member.name, member.public_key) is None:
+        if running is None or running.session.member_number(member.name, member.public_key) is None:
             return
         # The word is the member's. It becomes a label of a metric and is shown to the operator.
         why: Refusal | Literal[""] = "" if reply.joins else refusal_word(reply.why)
@@ -631,7 +646,7 @@ class Hub:
         if running.answers.get(name) == why or running.changes[name] >= _MOST_ANSWERS:
             return  # anything below may be logged and written, so no member can cause it without end
         running.changes[name] += 1
-        running.answers[name] = why
+        running.answered(name, why)
         if running.progress is not None:
             running.progress.answered(name, why)
         if why:
@@ -656,7 +671,7 @@ class Hub:
         # Its members have ended it by themselves then.
         if row is not None and row["expires"] > self._clock.wall() and revived < _MOST_REVIVED:
             found = Session.decode(row["data"])
-            if member_number(found, member.name, member.public_key) is not None:
+            if found.member_number(member.name, member.public_key) is not None:
                 self._start(found, row["task"], revived=True)
                 return
         member.send(ChannelClosed(session))

@@ -7,13 +7,15 @@ the mark of the sender's ledger before the id (`marks`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast, final, get_args
 
 import msgspec
 
 from tacit.base.arguments import plain
 from tacit.base.errors import InputError
-from tacit.core.protocol.canonical import UNREADABLE
+from tacit.core.protocol.canonical import UNREADABLE, decode_for_one
+from tacit.core.protocol.roster import roster_leaf
 from tacit.core.protocol.session import MOST_NUMBER_BYTES, Session
 from tacit.core.protocol.signatures import is_signed
 from tacit.live.ledger.rollback_guard import TOLD_BYTES, Position
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 CONTROL, SESSION, MARKED = b"\0", b"\1", b"\2"
 ID_BYTES = 32
 FRAME_BYTES = MOST_NUMBER_BYTES + (1 << 20)
-"""The longest frame of a member: the longest message of a session, or a session with a long roster."""
+"""The longest frame of a member: the longest message of a session, or a keeper's offer with a long roster."""
 STRANGER_BYTES = 1 << 15
 """The longest frame of a client without a certificate."""
 LIST_BYTES = 1 << 18
@@ -68,10 +70,16 @@ class LedgerMark(FleetMessage, frozen=True, tag="mark"):
 
 
 class SessionOffer(FleetMessage, frozen=True, tag="offer"):
-    """A session to take part in, signed by the hub."""
+    """A session to take part in, signed by the hub.
+
+    An agent gets the canonical bytes, and its leaf of the roster with the path. So an offer hardly grows with
+    the number of agents. A keeper gets the whole roster beside the bytes, and no leaf.
+    """
 
     session: bytes
     signature: bytes
+    leaf: bytes = b""
+    path: bytes = b""
 
 
 class OfferReply(FleetMessage, frozen=True, tag="reply"):
@@ -188,9 +196,31 @@ def unmarked_frame(frame: bytes) -> tuple[Position | None, bytes]:
     return Position.heard(frame[1 : 1 + TOLD_BYTES]), SESSION + frame[1 + TOLD_BYTES :]
 
 
-def signed_offer(session: Session, identity: Identity) -> SessionOffer:
-    """Return a session as its coordinator offers it."""
-    return SessionOffer(session.encode(), identity.sign(_OFFERS + session.id))
+@final
+class SignedOffers:
+    """The offers of one session to its members: one signature for all."""
+
+    def __init__(self, session: Session, identity: Identity) -> None:
+        self.session, self._signature = session, identity.sign(_OFFERS + session.id)
+
+    def to(self, number: int) -> SessionOffer:
+        """Return the offer to an agent or a keeper, by its number."""
+        session = self.session
+        if number >= session.n:
+            return self._whole
+        leaf, path = roster_leaf(number, session.member(number), session.own(number)), session.path(number)
+        return SessionOffer(session.canonical, self._signature, leaf, path)
+
+    @cached_property
+    def _whole(self) -> SessionOffer:
+        return SessionOffer(self.session.encode(), self._signature)
+
+
+def read_offer(offer: SessionOffer) -> Session:
+    """Return the session of an offer that was accepted before."""
+    if offer.leaf:
+        return decode_for_one(offer.session, offer.leaf, offer.path)
+    return Session.decode(offer.session)
 
 
 def offered_session(offer: SessionOffer, hub_key: bytes) -> Session:
@@ -198,7 +228,7 @@ def offered_session(offer: SessionOffer, hub_key: bytes) -> Session:
 
     The hub must have signed it, and must be its coordinator.
     """
-    session = Session.decode(offer.session)
+    session = read_offer(offer)
     if session.coordinator != hub_key or not is_signed(hub_key, _OFFERS + session.id, offer.signature):
         raise InputError(f"session {session.name} is not signed by the hub: it is not joined.")
     return session

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any, final
@@ -20,9 +20,20 @@ from tacit.core.theory.liars import moved_by_liars
 _LEAD = 2.0
 """Seconds before the first slot of a series that begins at once: members exchange their keys within them."""
 USUAL = Deadlines(round=10.0, start=5.0, repeat=0.5)
-"""The deadlines of a hub's sessions: its agents are connected already."""
+"""The deadlines of a hub's sessions, of few agents: they are connected already."""
+USUAL_WORDS = {"round_deadline": "10, and 0.001 per agent", "start_deadline": "5, and 0.01 per agent"}
+"""What `--help` says of them."""
 _LEAST_LIFE = 600.0
 """Least lifetime of a hub's session in seconds, so that members that were away can come back."""
+
+
+def _usual(agents: int) -> Deadlines:
+    """Return the deadlines of a session of so many agents.
+
+    A hub takes about 1 ms for each to begin, and members share machines: nobody is left out because others
+    take time. Requests are repeated less often where many wait.
+    """
+    return Deadlines(USUAL.round + 1e-3 * agents, USUAL.start + 1e-2 * agents, USUAL.repeat + 1e-3 * agents)
 
 
 @final
@@ -91,10 +102,10 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     series: SeriesOrder | None = None
     anyway: bool = False
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The fields of its sessions that do not follow from the question."""
-        return chosen(self.settings, deadlines=USUAL)
+    def fields(self, agents: int) -> dict[str, Any]:
+        """Return the fields of a session that do not follow from the question."""
+        # The slots of a series follow the clock, whatever the number of agents.
+        return chosen(self.settings, deadlines=_usual(agents) if self.series is None else USUAL)
 
     def wants(self, name: str) -> bool:
         """Whether an agent of this name is asked to take part."""
@@ -115,7 +126,7 @@ def designed(
     if order.series is None:
         question = Plan(**order.question)
         # For other numbers of agents, too: the hub looks at the radius of each session.
-        return draft("design", roster, question, keepers=kept, anyway=True, **order.fields)
+        return draft("design", roster, question, keepers=kept, anyway=True, **order.fields(len(members)))
     asked = order.series
     return draft_series(
         "design",
@@ -126,7 +137,7 @@ def designed(
         delta=asked.delta,
         keepers=kept,
         anyway=order.anyway,
-        **order.fields,
+        **order.fields(len(members)),
         **order.question,
     )
 
@@ -149,9 +160,10 @@ def instance(
     now: float,
 ) -> Session:
     """Return a session of this design for these members, that begins now."""
-    series, lattice = design.series, design.lattice
+    series, lattice, deadlines = design.series, design.lattice, design.deadlines
     if series is None or order.series is None:
-        longest = design.deadlines.start + design.rounds * design.deadlines.round
+        deadlines = order.fields(len(members))["deadlines"]
+        longest = deadlines.start + design.rounds * deadlines.round
         ends = now + max(_LEAST_LIFE, 2 * longest)
         placed = ClientServer(design.mechanism.law, agents=len(members), keepers=len(keepers))
         fitting = reaching(placed, design.rounds, lattice.low, lattice.high, components=design.components)
@@ -163,6 +175,7 @@ def instance(
         design,
         series=series,
         lattice=lattice,
+        deadlines=deadlines,
         name=name,
         roster=tuple(members),
         keepers=tuple(keepers),
@@ -173,9 +186,12 @@ def instance(
     )
 
 
-def can_begin(session: Session, unwilling: Container[str]) -> bool:
-    """Whether enough agents and all keepers are left without the unwilling."""
-    left = sum(member.name not in unwilling for member in session.roster)
+def can_begin(session: Session, unwilling: Collection[str]) -> bool:
+    """Whether enough agents and all keepers are left without the unwilling.
+
+    The unwilling are members of the session. The hub asks this at every refusal.
+    """
+    left = session.n - len(unwilling)
     return left >= session.least_start and not any(keeper.name in unwilling for keeper in session.keepers)
 
 

@@ -186,8 +186,8 @@ class Policy:
         where = f"session {session.name}"
         if session.topology != "server":
             return PolicyRefusal("topology", f"{where} has no coordinator")
-        members = session.keepers if self.role == KEEPER else session.roster
-        if me not in {(member.name, member.key) for member in members}:
+        number = session.member_number(*me)
+        if number is None or (number >= session.n) != (self.role == KEEPER):
             return PolicyRefusal("roster", f"{where} does not name {me[0]} with its key as {self.role}")
         if now >= session.expires:
             return PolicyRefusal("expired", f"{where} expired on {session.expiry}")

@@ -328,6 +328,10 @@ class Link(asyncio.Protocol):
         self._flush()
         return True
 
+    def queue(self, queue_bytes: int) -> None:
+        """Allow the queue of frames to send to have at least so many bytes."""
+        self._most_queued = max(self._most_queued, queue_bytes)
+
     def allow(self, frame_bytes: int) -> None:
         """Change the maximum length of received frames."""
         self._websocket.max_message_size = frame_bytes
