@@ -113,7 +113,7 @@ def picture(days: dict[str, tuple[FloatArray, FloatArray]], out: Path) -> None:
         axes = figure.subplots(2, 3, sharex=True, sharey="row")
         for (name, (warmth, power)), column in zip(days.items(), axes.T, strict=True):
             for ax, more, planned in zip(column, (warmth[0], power[0]), plan(), strict=True):
-                ax.plot(hours, planned[:, None] + more[:, ::4], color=GREY, lw=0.4, alpha=0.6)
+                ax.plot(hours, planned[:, None] + more[:, ::10], color=GREY, lw=0.5, alpha=0.8)
                 ax.plot(hours, planned + more.mean(axis=1), color=BLUE, lw=1.4)
                 ax.plot(hours, planned, color=INK, lw=0.9, linestyle=(0, (5, 3)))
             column[0].set(title=name[0].upper() + name[1:], xlim=(0, 24), xticks=range(0, 25, 6))
@@ -121,7 +121,7 @@ def picture(days: dict[str, tuple[FloatArray, FloatArray]], out: Path) -> None:
         axes[0, 0].set(ylabel="room temperature, °C")
         axes[1, 0].set(ylabel="power of a home, kW")
         label_line(axes[0, 0], 12, 20, "plan", INK, offset=(0, -8))
-        label_line(axes[0, 0], 12, 22, "mean of homes", BLUE, offset=(0, 0))
+        label_line(axes[0, 0], 12, 23, "mean of homes", BLUE, offset=(0, 0))
         save(figure, out)
 
 

@@ -112,7 +112,7 @@ def picture(paths: dict[str, FloatArray], within: dict[str, float], out: Path) -
             mean, ends = float(path[0, :, 0].mean()), float(path[-1, :, 0].mean())
             speed.axhspan(mean - within[name], mean + within[name], color=SKY, alpha=0.3, lw=0)
             for ax, part, level in ((speed, 0, mean), (acceleration, 1, 0.0)):
-                ax.plot(t, path[:, :, part], color=GREY, lw=0.5, alpha=0.7)
+                ax.plot(t, path[:, ::4, part], color=GREY, lw=0.6, alpha=0.8)  # ten trucks: small files
                 ax.plot(t, path[:, :, part].mean(axis=1), color=BLUE, lw=1.4)
                 ax.axhline(level, color=INK, lw=0.9, linestyle=(0, (5, 3)))
             speed.set(title=name[0].upper() + name[1:], xlim=(0, last), xticks=range(0, last + 1, 5))
