@@ -6,6 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import pytest
+from tests.source import parsed
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -15,7 +16,7 @@ NAMED = re.compile(r"(tests/[\w/]+\.py)::(\w+)")
 
 @lru_cache
 def defined_in(path):
-    names = ast.parse((ROOT / path).read_text()).body
+    names = parsed((ROOT / path).read_text()).body
     return {
         item.name for item in names if isinstance(item, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
     }

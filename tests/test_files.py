@@ -1,6 +1,7 @@
 """The one writer of whole files, and the one journal of lines."""
 
 import os
+from contextlib import suppress
 
 import pytest
 
@@ -42,6 +43,18 @@ def _umasked(folder):
     probe = folder / "probe"
     probe.write_bytes(b"")
     return probe.stat().st_mode & 0o777
+
+
+def test_a_folder_in_the_place_of_a_file_does_not_stay_open(tmp_path):
+    """A running member reads its files again and again: it would run out of descriptors."""
+    for read in (files.read_public, files.read_private):
+        with pytest.raises(FileError):
+            read(tmp_path)
+    held = []
+    for number in os.listdir("/proc/self/fd"):
+        with suppress(FileNotFoundError):  # it was the one that listed them
+            held.append(os.readlink(f"/proc/self/fd/{number}"))
+    assert str(tmp_path) not in held
 
 
 # ---- lines --------------------------------------------------------------------------------------------

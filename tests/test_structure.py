@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.source import parsed
 
 import tacit
 
@@ -22,7 +23,7 @@ PACKAGES = ["tacit", *(m.name for m in pkgutil.walk_packages(tacit.__path__, "ta
 
 @cache
 def trees():
-    return {path: ast.parse(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
+    return {path: parsed(path.read_text()) for path in sorted(SOURCE.rglob("*.py"))}
 
 
 def functions(tree):

@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from tests.source import parsed
 
 import tacit
 
@@ -27,7 +28,7 @@ def is_mixing(node):
 def offences(text):
     """Return lines with 1 − σ, q + σ − 1 or log(1 − σ)."""
     found = []
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(parsed(text)):
         match node:
             case ast.BinOp(left=ast.Constant(value=1), op=ast.Sub(), right=what) if is_mixing(what):
                 found.append(node.lineno)

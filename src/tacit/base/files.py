@@ -283,10 +283,9 @@ def read_public(path: Path) -> bytes:
 
 def _read(path: Path, *, private: bool) -> bytes:
     try:
-        # Without O_NONBLOCK, opening a named pipe would block.
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
+        # Without O_NONBLOCK, opening a named pipe would block. `open` closes a folder; `fdopen` does not.
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise FileError(f"{path} must be a plain file, and is not one.")
             if private:
