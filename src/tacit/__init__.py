@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tacit.base.errors import Infeasible, InputError, TacitError
     from tacit.core.graph import Graph
     from tacit.core.history import History
-    from tacit.core.law import Constant, Fading, OneShot, Scheduled
+    from tacit.core.law import Constant, Fading, Gaussian, OneShot, Scheduled
     from tacit.core.mechanism import ClientServer, Distributed
     from tacit.core.motion import Linear
     from tacit.core.question import (
@@ -65,6 +65,7 @@ __all__ = [
     "Distributed",
     "Fading",
     "FleetAgent",
+    "Gaussian",
     "Graph",
     "GroupBy",
     "Histogram",
@@ -102,7 +103,7 @@ if not TYPE_CHECKING:
             "base.errors": ("Infeasible", "InputError", "TacitError"),
             "core.graph": ("Graph",),
             "core.history": ("History",),
-            "core.law": ("Constant", "Fading", "OneShot", "Scheduled"),
+            "core.law": ("Constant", "Fading", "Gaussian", "OneShot", "Scheduled"),
             "core.mechanism": ("ClientServer", "Distributed"),
             "core.motion": ("Linear",),
             "core.question": (

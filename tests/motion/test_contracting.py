@@ -14,7 +14,6 @@ from tacit.core.mechanism import ClientServer
 from tacit.core.motion import Contracting, Linear
 from tacit.core.motion.dyadic import is_positive
 from tacit.core.theory.motion_file import parse_motion_file
-from tacit.core.theory.noise_for_motion import compare_noise
 from tacit.core.theory.privacy import epsilon
 
 TRUCK_A = np.array([[1, 0.25], [-0.25, 0.5]])
@@ -110,19 +109,42 @@ def test_agents_that_do_not_contract_are_refused_with_the_repair(jacobians):
         Contracting.searched(jacobians, [1] + [0] * (len(jacobians[0]) - 1), private={0: 1.0})
 
 
-def test_a_comparison_says_what_each_noise_costs():
-    found = compare_noise(TRUCK, loss=1, rounds=480, agents=40)
+def test_a_design_says_what_each_noise_costs():
+    found = tacit.design(motion=TRUCK, loss=1, rounds=480, agents=40)
     spread = {name: made.variance**0.5 for name, made in found.promises.items()}
     assert spread["scheduled"] == pytest.approx(0.928850471, rel=1e-8)
     assert spread["fading"] == pytest.approx(0.9366, abs=5e-5)
     assert spread["one-shot"] == pytest.approx(0.223606798, rel=1e-8)
+    assert spread["gaussian"] == pytest.approx(1 / (40**0.5 * 0.23670438066343497), rel=1e-9)
+    assert found.promise is found.promises["one-shot"]
     assert found.price == pytest.approx(4.1539455862, rel=1e-9)
     assert "Never add it to a measured or rounded state" in str(found)
-    two = compare_noise(
-        Linear(TRUCK_A, [0, 0.25], [1, 0], private={0: 1.0, 1: 0.5}), loss=1, rounds=60, agents=4
-    )
-    assert (two.price, sorted(two.promises)) == (None, ["fading", "scheduled"])
+    assert found.to_dataframe().law.tolist() == list(spread)
+    box = Linear(TRUCK_A, [0, 0.25], [1, 0], private={0: 1.0, 1: 0.5})
+    two = tacit.design(motion=box, loss=1, rounds=60, graph="ring:4", law="fading")
+    assert (two.price, sorted(two.promises)) == (None, ["fading", "gaussian", "scheduled"])
     assert json.dumps(two.as_dict())
+    assert two.promise is two.promises["fading"]
+    endless = tacit.design(motion=TRUCK, loss=1, agents=40)
+    assert sorted(endless.promises) == ["fading", "one-shot"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"loss": 1},
+        {"agents": 4},
+        {"agents": 4, "loss": 1, "radius": 1},
+        {"agents": 4, "loss": 1, "mixing": 0.5},
+        {"agents": 4, "loss": 1, "keepers": 2},
+        {"agents": 4, "loss": 1, "components": 2},
+        {"agents": 4, "loss": 1, "law": "scheduled"},
+        {"agents": 4, "loss": 1, "motion": "truck"},
+    ],
+)
+def test_what_a_design_for_a_motion_does_not_answer_is_refused(asked):
+    with pytest.raises(ParameterError):
+        tacit.design(**{"motion": TRUCK, **asked})
 
 
 FILE = """
@@ -152,9 +174,9 @@ decay = 0.975
 """
 
 
-def analyzed(tmp_path, text, *options):
+def analyzed(tmp_path, text, *options, verb="analyze"):
     (tmp_path / "motion.toml").write_text(text)
-    return CliRunner().invoke(main, ["analyze", "--motion", str(tmp_path / "motion.toml"), *options])
+    return CliRunner().invoke(main, [verb, "--motion", str(tmp_path / "motion.toml"), *options])
 
 
 def test_a_file_is_analyzed_exactly(tmp_path):
@@ -196,3 +218,26 @@ def test_what_the_file_says_is_not_asked_again(tmp_path):
     done = analyzed(tmp_path, FILE, "--agents", "3")
     assert done.exit_code == 2
     assert "leave out --agents" in done.stderr
+
+
+def test_a_file_is_designed_for(tmp_path):
+    open_law = FILE.replace('law = "scheduled"\n', "")
+    found = json.loads(analyzed(tmp_path, open_law, "--json", verb="design").stdout)
+    assert (found["law"], found["radius"]) == ("one-shot", pytest.approx(0.439433219, rel=1e-8))
+    assert sorted(found["laws"]) == ["fading", "gaussian", "one-shot", "scheduled"]
+    told = analyzed(
+        tmp_path, FILE, "--delta", "1e-9", "--rounds", "60", "--epsilon", "2", verb="design"
+    ).stdout
+    assert "probability 1e-09" in told
+    assert "60 rounds" in told
+    gaussian = FILE.replace('"scheduled"', '"gaussian"\ndelta = 1e-8')
+    assert json.loads(analyzed(tmp_path, gaussian, "--json").stdout)["delta"] == 1e-8
+    for wrong, words in [
+        (FILE.replace("loss = 1", "scales = [1]"), "[noise] of a design may have"),
+        (FILE.replace("loss = 1", ""), "give privacy"),
+    ]:
+        done = analyzed(tmp_path, wrong, verb="design")
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert words in " ".join(done.stderr.split())
+    assert analyzed(tmp_path, FILE, "--radius", "1", verb="design").exit_code == 2
+    assert analyzed(tmp_path, FILE.replace("loss = 1", "loss = 1\ndelta = 0.1")).exit_code == 2

@@ -49,6 +49,7 @@ def test_python_takes_the_same_fields_with_the_same_defaults():
     ours = inspect.signature(Plan).parameters
     assert dict(inspect.signature(design).parameters) == dict(ours)
     rest = dict(list(inspect.signature(analyze).parameters.items())[1:])
+    assert rest.pop("delta").default is None  # of Gaussian noise only
     assert set(rest) == set(Plan().promised())
     assert {name: rest[name].default for name in rest} == {name: ours[name].default for name in rest}
 

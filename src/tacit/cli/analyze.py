@@ -26,12 +26,9 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @options.asked_by("analyze")
-@click.option(
-    "--motion",
-    "motion_file",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Agents with dynamics of their own: a TOML file with their matrices, noise and number. Their loss "
-    "is computed exactly, and a certificate of contraction is proved.",
+@options.motion_option(
+    "Agents with dynamics of their own: a TOML file with their matrices, noise and number. Their loss is "
+    "computed exactly, and a certificate of contraction is proved."
 )
 @options.json_option
 def command(*, as_json: bool, motion_file: str | None, **asked: Any) -> None:
@@ -65,17 +62,13 @@ def _analyze_motion(name: str, question: Plan, as_json: bool) -> None:
     from tacit.core.theory.motion_file import CertifiedPrivacy, parse_motion_file
     from tacit.core.theory.promise import analyze
 
-    odd = options.given(
-        "agents", "graph", "keepers", "mixing", "noise", "decay", "law", "weights", "parameters", "question"
-    )
-    if odd:
-        raise click.UsageError(f"The file of --motion says who the agents are: leave out {odd[0]}.")
+    options.refuse_beside_motion()
     found = parse_motion_file(Path(name).read_text(encoding="utf-8"))
     rounds = found.rounds if question.rounds is None else question.rounds
     adjacency = found.adjacency if question.adjacency is None else question.adjacency
     made: Shown = CertifiedPrivacy(found.law, rounds, adjacency)
     if isinstance(found.law.motion, Linear):
-        said = question.promised() | {"rounds": rounds, "adjacency": adjacency}
+        said = question.promised() | {"rounds": rounds, "adjacency": adjacency, "delta": found.delta}
         made = analyze(found.mechanism, **said)
     output.print_result(made, as_json)
 

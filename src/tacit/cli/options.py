@@ -238,6 +238,31 @@ def given(*names: str) -> list[str]:
     return [next(one.opts[0] for one in ctx.command.params if one.name == name) for name in found]
 
 
+def motion_option(text: str) -> Callable[[F], F]:
+    """Return --motion, a file of agents with dynamics of their own."""
+    exists = click.Path(exists=True, dir_okay=False)
+    return click.option("--motion", "motion_file", metavar="FILE", type=exists, help=text)
+
+
+def refuse_beside_motion(*more: str) -> None:
+    """Refuse options that the file of --motion answers."""
+    names = (
+        "agents",
+        "graph",
+        "keepers",
+        "mixing",
+        "noise",
+        "decay",
+        "law",
+        "weights",
+        "parameters",
+        "question",
+    )
+    odd = given(*(name for name in (*names, *more)))
+    if odd:
+        raise click.UsageError(f"The file of --motion says who the agents are: leave out {odd[0]}.")
+
+
 def spelled(name: str) -> str:
     """Return the option of a field; --parameter is one of `parameters`."""
     other = {"parameters": "--parameter", "span": "--range", "question": "--ask"}

@@ -32,7 +32,7 @@ delta_option = click.option(
     type=options.NUMBER,
     default=1e-6,
     show_default=True,
-    help="Probability that a series loses more than its loss.",
+    help="Probability that a series, or Gaussian noise, loses more than its loss.",
 )
 
 

@@ -112,6 +112,8 @@ class Law(ABC):
     shadowed : bool
         Whether noise is drawn only once. Later messages then follow from earlier public ones, without noise.
         Otherwise every message is the state with fresh noise.
+    pure : bool
+        Whether its noise is Laplace noise, so that its loss has no failure probability.
     below_one : frozenset of str
         Parameters that must be below 1.
     by_mixing : bool
@@ -125,6 +127,7 @@ class Law(ABC):
 
     name: ClassVar[str]
     shadowed: ClassVar[bool] = False
+    pure: ClassVar[bool] = True
     below_one: ClassVar[frozenset[str]] = frozenset({"sigma"})
     by_mixing: ClassVar[bool] = True
     meanings: ClassVar[Mapping[str, str]] = {}
@@ -307,6 +310,10 @@ class Law(ABC):
         found = self.__dict__["sigma"]
         return found if isinstance(found, Motion) else Mixing.of_checked(found)
 
+    def as_linear(self) -> Self:
+        """Return this law with mixing as a linear motion, to work out its loop."""
+        raise self.undefined("as_linear", "mixing as a linear motion")
+
     # ---- scales -------------------------------------------------------------------------------------
 
     def scales(self, rounds: int) -> FloatArray:
@@ -335,6 +342,20 @@ class Law(ABC):
     def faded(self, t: FloatArray) -> FloatArray:
         """Scale of update t, divided by that of update 0."""
         return np.asarray(self.scale(t) / self.c)
+
+    def deviation(self, u: Any) -> Any:
+        """Standard deviation of the noise of update u: √2 times its scale."""
+        return math.sqrt(2) * self.scale(u)
+
+    def deviations(self, rounds: int) -> FloatArray:
+        """Standard deviation of each round, of shape (rounds,) or (rounds, n)."""
+        return np.asarray(math.sqrt(2) * self.scales(rounds))
+
+    def total_variance(self, rounds: int | None) -> float:
+        """Σ_t s_t² of the deviations of one agent."""
+        if rounds is None:
+            raise self.undefined("total_variance of an endless run", "the noise of an endless run")
+        return float(np.sum(self.deviations(rounds) ** 2))
 
     def upper_scale(self, u: int) -> float:
         """Return the scale of one agent's update u, rounded up.
@@ -376,6 +397,10 @@ class Law(ABC):
         if rounds is None:
             raise self.undefined("epsilons for an endless run", "the loss of an endless run")
         return self.motion.spent(self.scales(self._draws_within(rounds)))
+
+    def mu(self, rounds: int | None) -> float:
+        """Return μ per unit of adjacency, if the noise is Gaussian."""
+        raise self.undefined("mu", "Gaussian privacy")
 
     def spent_endless(self, q: PerAgent) -> FloatArray:
         """Return ε of an endless run of a motion, with scales c·q^u."""

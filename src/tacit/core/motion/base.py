@@ -101,6 +101,17 @@ class Motion(ABC):
                 total = total + influence / extended(scale)
         return round_up(total, _FLOAT_ERROR + ULP * (4 * len(scales) + 16))
 
+    def spent_squared(self, deviations: FloatArray) -> FloatArray:
+        """Return μ² = Σ_u a_u²/s_u² for Gaussian noise, rounded up.
+
+        Deviations have shape (rounds,) or (rounds, agents). The result is one number, or one per agent.
+        """
+        total = extended(np.zeros(np.shape(deviations)[1:]))
+        with np.errstate(divide="ignore"):
+            for deviation, influence in zip(deviations, self.influences(), strict=False):
+                total = total + (influence / extended(deviation)) ** 2
+        return round_up(total, 2 * _FLOAT_ERROR + ULP * (8 * len(deviations) + 16))
+
     def parts(self, scales: FloatArray, adjacency: float) -> Iterator[float]:
         """Yield what each message of one agent adds to its loss, rounded up."""
         u = extended(np.arange(len(scales)))

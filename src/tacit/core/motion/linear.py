@@ -288,15 +288,7 @@ class Linear(ByValue, Motion):
         scales = np.asarray(scales, dtype=np.float64)
         if scales.ndim > 1:  # noise of its own for each agent
             return np.array([float(self.spent(own)) for own in scales.T])
-        if not np.all(np.isfinite(scales) & (scales >= 0)):
-            raise ParameterError("the scales of noise must be finite numbers of at least 0. Check them.")
-        rows = self.influence_rows(len(scales))
-        for t in np.flatnonzero(scales == 0).tolist():
-            if rows[t].whole.any():
-                raise ParameterError(
-                    f"message {t} depends on a private component, so its noise must not be 0. "
-                    "Give it a scale."
-                )
+        rows = self._noisy_rows(scales)
         if not len(self.corners):
             return np.asarray(self._round_loss(scales))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -309,6 +301,36 @@ class Linear(ByValue, Motion):
         for corner in self._candidates(parts):
             largest = max(largest, _exact_loss(rows, scales, [int(sign) for sign in corner]))
         return np.asarray(fraction_up(largest))
+
+    def _noisy_rows(self, scales: FloatArray) -> list[Dyadic]:
+        """Return the influences; refuse noise that does not hide one."""
+        if not np.all(np.isfinite(scales) & (scales >= 0)):
+            raise ParameterError("the scales of noise must be finite numbers of at least 0. Check them.")
+        rows = self.influence_rows(len(scales))
+        for t in np.flatnonzero(scales == 0).tolist():
+            if rows[t].whole.any():
+                raise ParameterError(
+                    f"message {t} depends on a private component, so its noise must not be 0. "
+                    "Give it a scale."
+                )
+        return rows
+
+    def spent_squared(self, deviations: FloatArray) -> FloatArray:
+        """Return sup Σ_t (M_t·d)²/s_t², rounded up.
+
+        For the norm l2 it is the largest eigenvalue of the observability Gramian, weighted by 1/s_t².
+        """
+        if np.ndim(deviations) > 1:  # noise of its own for each agent
+            return np.array([float(self.spent_squared(own)) for own in np.transpose(deviations)])
+        rows = self._noisy_rows(deviations)
+        parts = np.array([row.floats() for row in rows]).reshape(len(rows), len(self.private))
+        parts = np.divide(parts, deviations[:, None], out=np.zeros_like(parts), where=parts != 0)
+        if len(self.corners):  # what differences of floats lose is added
+            lost = 8 * _EPS * np.abs(parts).sum(axis=1)[:, None]
+            largest = float(np.square(np.abs(parts @ self.corners.T) + lost).sum(axis=0).max())
+        else:
+            largest = float(np.linalg.eigvalsh(parts.T @ parts)[-1])
+        return np.asarray(largest * (1 + 8 * _EPS * (len(rows) + len(self.private) ** 2)))
 
     def parts(self, scales: FloatArray, adjacency: float) -> Iterator[float]:
         """Yield by how much each message raises the loss so far, rounded up.

@@ -111,6 +111,13 @@ class Various(ByValue, Motion):
             return np.array([float(one.spent(own)) for one, own in zip(self.motions, scales.T, strict=True)])
         return self._each(lambda one: float(one.spent(scales)))
 
+    def spent_squared(self, deviations: FloatArray) -> FloatArray:
+        """μ² of every agent."""
+        if np.ndim(deviations) > 1:
+            pairs = zip(self.motions, np.transpose(deviations), strict=True)
+            return np.array([float(one.spent_squared(own)) for one, own in pairs])
+        return self._each(lambda one: float(one.spent_squared(deviations)))
+
     def parts(self, scales: FloatArray, adjacency: float) -> Iterator[float]:
         """Refuse: ask one agent."""
         raise self.undefined("parts", "the loss of each message of one agent")

@@ -88,13 +88,18 @@ class SimulatedNoise:
         scale = _as_scales(scales, rounds, n)
         unit = np.empty((components or 1, rounds, n))
         fill(np.uint64(self.seed), np.uint64(run), unit)
+        if isinstance(scales, Law) and not scales.pure:
+            unit = _as_normal(unit)
         unit *= scale
         return unit[0] if components is None else np.ascontiguousarray(np.moveaxis(unit, 0, -1))
 
 
 def _as_scales(scales: Scales, rounds: int, n: int) -> FloatArray:
     """Shape scales so that they broadcast over (rounds, n)."""
-    given = scales.scales(rounds) if isinstance(scales, Law) else np.asarray(scales, dtype=np.float64)
+    if isinstance(scales, Law):
+        given = scales.scales(rounds) if scales.pure else scales.deviations(rounds)
+    else:
+        given = np.asarray(scales, dtype=np.float64)
     if given.shape not in ((), (rounds,), (rounds, n)):
         raise StateError(
             f"scales must be one number, one per round ({rounds},) or one per round and agent "
@@ -103,3 +108,13 @@ def _as_scales(scales: Scales, rounds: int, n: int) -> FloatArray:
     if not np.all(np.isfinite(given) & (given >= 0)):
         raise ParameterError("scales must be finite numbers of at least 0.")
     return given[:, None] if given.ndim == 1 else given
+
+
+def _as_normal(unit: FloatArray) -> FloatArray:
+    """Turn Laplace draws into normal ones of the same probability.
+
+    So Gaussian noise, too, is a pure function of seed, run, round, agent and component.
+    """
+    from scipy.special import ndtri
+
+    return np.asarray(-np.sign(unit) * ndtri(np.exp(-np.abs(unit)) / 2))

@@ -18,6 +18,7 @@ from tacit.base.errors import ParameterError, RecordTooLarge
 from tacit.core.mechanism import ClientServer, Mechanism
 from tacit.core.theory.agent_classes import classes_of, noise_classes
 from tacit.core.theory.laplace_sum import LaplaceSum, per_component, require_probability
+from tacit.core.theory.normal_law import NormalLaw
 from tacit.core.theory.rates import spread_back
 from tacit.core.theory.targets import target, weights
 
@@ -74,9 +75,21 @@ def deviation(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum:
     return LaplaceSum(scale, np.zeros_like(scale), classes.agents, 1)
 
 
+def law_of_average(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum | NormalLaw:
+    """Return `deviation`; for Gaussian noise it is a normal variable."""
+    law = mechanism.law
+    if law.pure:
+        return deviation(mechanism, rounds)
+    if mechanism.keepers or law.agents is not None:
+        raise law.undefined("keepers, or agents that differ", "the deviation of Gaussian noise")
+    classes = classes_of(mechanism)
+    squares = float(np.sum(classes.agents * classes.omega**2))
+    return NormalLaw(math.sqrt(law.total_variance(rounds) * squares) / abs(classes.total_gamma))
+
+
 def variance(mechanism: Mechanism, rounds: int | None = None) -> float:
     """Var V = 2 d̃ c²/(1 − q²); after T rounds times 1 − q^{2T}."""
-    return deviation(mechanism, rounds).variance
+    return law_of_average(mechanism, rounds).variance
 
 
 def chebyshev_radius(mechanism: Mechanism, failure_probability: float, rounds: int | None = None) -> float:
@@ -85,7 +98,7 @@ def chebyshev_radius(mechanism: Mechanism, failure_probability: float, rounds: i
     The last line of the paper's proof has an N too many: docs/paper/errata.md.
     """
     b = require_probability(failure_probability)
-    return _up(deviation(mechanism, rounds).deviation / math.sqrt(b))
+    return _up(law_of_average(mechanism, rounds).deviation / math.sqrt(b))
 
 
 def radius(
@@ -125,7 +138,7 @@ def radius(
     """
     b = per_component(failure_probability, components)
     if agent is None or rounds is None:
-        return deviation(mechanism, rounds).quantile(b).high
+        return law_of_average(mechanism, rounds).quantile(b).high
     if spread is None or not (math.isfinite(spread) and spread >= 0):
         raise ParameterError(
             f"spread must be a number of at least 0 for one agent's own radius, got {spread}: before it has "

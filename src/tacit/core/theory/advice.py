@@ -51,7 +51,7 @@ ANYWAY = "To run it all the same, say so (--anyway)."
 """Ends every refusal of a session that would be useless."""
 ONE_DRAW = (
     "Noise is drawn once: around a server, fresh noise in every round is never more accurate for one result. "
-    "If states must move smoothly, give a mixing; the noise then fades from round to round."
+    "If states must move smoothly, give a mixing and the law one-shot: the noise then moves with the states."
 )
 """Why a design takes one-shot noise unless it is asked for another law."""
 

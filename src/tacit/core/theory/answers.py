@@ -16,13 +16,14 @@ from tacit.base.arrays import ByValue
 from tacit.base.extras import explains_extras
 from tacit.base.report import Row, Shown, Summary, dataframe, typed, up
 from tacit.base.rounding import shown_up
-from tacit.core.law import Fading
+from tacit.core.law import Fading, Gaussian
+from tacit.core.law.gaussian import mu_of
 from tacit.core.mechanism import Distributed, Mechanism
 from tacit.core.theory import choosing
 from tacit.core.theory.advice import ONE_DRAW, keeper_warnings, right_at_most, trusted, wide_radius
 from tacit.core.theory.alternatives import refuse
 from tacit.core.theory.plan import Plan, asks
-from tacit.core.theory.promise import Promise
+from tacit.core.theory.promise import Promise, analyze
 from tacit.core.theory.promise_rows import describe_size, promise_sections
 from tacit.core.theory.trial import Trial, usual_laws
 from tacit.core.theory.trust import Trust, price_of_trust
@@ -30,9 +31,11 @@ from tacit.core.theory.trust import Trust, price_of_trust
 if TYPE_CHECKING:
     import pandas as pd
 
+_MOST_LOOPED = 1_000_000  # agents whose loop is worked out to compare Gaussian noise
+
 COMPARED = (
     "Noise is drawn once: for this question it was compared with noise that fades from round to round, which "
-    "has no better answer. If states must move smoothly, give a mixing."
+    "has no better answer. If states must move smoothly, give a mixing and the law one-shot."
 )
 """The same for finitely many rounds and failure probabilities of 1/2 and more."""
 
@@ -79,6 +82,24 @@ class Design(ByValue, Shown):
         """How many times smaller the radius would be with one-shot noise."""
         return self.promise.radius / self.baseline.radius
 
+    @cached_property
+    def gaussian(self) -> Promise | None:
+        """What fresh Gaussian noise would promise at the same loss, with `delta`.
+
+        None where noise is drawn once, agents differ, or the question is not a mean.
+        """
+        plan, promise, law = self.plan, self.promise, self.mechanism.law
+        plain = not promise.mechanism.keepers and promise.question is None and promise.components == 1
+        if self.drawn_once or not plain or law.agents is not None or isinstance(self.mechanism, Distributed):
+            return None
+        if self.mechanism.n > _MOST_LOOPED:
+            return None
+        mu = mu_of(promise.loss, plan.delta) / promise.adjacency
+        other = Gaussian.best_for(law.sigma, mu, promise.horizon)
+        asked = {"low", "high", "question"}
+        given = {name: value for name, value in plan.promised().items() if name not in asked}
+        return analyze(plan.place(other, self.mechanism.n), **given, delta=plan.delta)
+
     @property
     def compared(self) -> str:
         """Say how the radius of one-shot noise compares."""
@@ -98,6 +119,13 @@ class Design(ByValue, Shown):
                 "more. Ask for the true average to change that."
             )
         notes += keeper_warnings(self.mechanism.keepers, self.mechanism.n)
+        other = self.gaussian
+        if other is not None and other.radius < self.promise.radius:
+            notes.append(
+                f"Gaussian noise has radius {shown_up(other.radius)}, if the loss may be exceeded with "
+                f"probability {self.plan.delta:g}. It is for theory and simulation: sessions draw Laplace "
+                "noise."
+            )
         if self.smoothest is not None:
             notes.append(f"Smoother motion is possible: mixing {self.smoothest:g} also meets the request.")
         return [note for note in notes if note]
@@ -139,6 +167,7 @@ class Design(ByValue, Shown):
             **self.promise.as_dict(),
             "one_shot": {key: baseline[key] for key in shared},
             "advantage": self.advantage,
+            "gaussian": None if self.gaussian is None else self.gaussian.as_dict(),
             "smoothest": self.smoothest,
             "price_of_trust": [row._asdict() for row in self.trust],
             "notes": self.notes(),
@@ -250,6 +279,9 @@ def design(plan: Plan) -> Design:
     keepers : int
         How many keepers add the noise; 0 if every agent adds its own. Needs a server. Agents then have to
         trust one of the keepers (docs/proofs/keepers.md).
+    motion : Linear, or another motion
+        Agents with their own dynamics. Give privacy and a size: the answer compares the best noise of every
+        law (`promises`), Gaussian noise with probability `delta` of exceeding the loss among them.
 
     Raises
     ------
@@ -267,6 +299,10 @@ def design(plan: Plan) -> Design:
 
 def answer(plan: Plan) -> Design:
     """Answer a plan; `design` does the same from the plan's fields."""
+    if plan.motion is not None:
+        from tacit.core.theory.motion_design import answer_motion
+
+        return answer_motion(plan)
     trials = [Trial.of(plan, law) for law in usual_laws(plan)]
     trial, answered = trials[0], _open_side(trials[0])
     if trial.radius == 0:

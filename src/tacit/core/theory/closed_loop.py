@@ -8,6 +8,7 @@ agents around a server differ by A^t·(z_i(0) − z_j(0)), without any noise.
 
 from __future__ import annotations
 
+import math
 from functools import cached_property
 from typing import Any, cast
 
@@ -21,6 +22,7 @@ from tacit.core.motion.various import Various
 from tacit.core.theory import accuracy
 from tacit.core.theory.endings import Ending
 from tacit.core.theory.laplace_sum import LaplaceSum, per_component
+from tacit.core.theory.normal_law import NormalLaw
 from tacit.core.theory.targets import weights
 
 _MOST_STATES = 600  # components of all agents together, for dense matrices
@@ -186,10 +188,19 @@ class ClosedLoop:
                 return t
             state, noise = F @ state, F @ noise @ F.T
             if not law.shadowed:
-                scale = np.broadcast_to(np.asarray(law.scale(np.float64(t))), (n,))
-                enters = off @ entrance * scale
-                noise = noise + 2 * enters @ enters.T
+                enters = off @ entrance * law.deviation(np.float64(t))
+                noise = noise + enters @ enters.T
         raise MotionError(f"agents need more than {_MOST_ROUNDS:,} rounds to agree: none are counted.")
+
+    def _sum_of(self, size: FloatArray, each: float) -> LaplaceSum | NormalLaw | None:
+        """The sum of independent noise of these deviations; None if there is none."""
+        size, times = np.unique(size[size > 0], return_counts=True)
+        if not size.size:
+            return None
+        count = np.asarray(times * each, dtype=np.float64)
+        if not self.mechanism.law.pure:
+            return NormalLaw(math.sqrt(float(np.sum(count * size**2))))
+        return LaplaceSum(size / math.sqrt(2), np.zeros_like(size), count, 1)
 
     @cached_property
     def _said(self) -> FloatArray:
@@ -246,10 +257,12 @@ class ClosedLoop:
         bias = spread * float((own * (1 - 1 / n) + common / 2).sum())
         if law.shadowed:
             rest = row - one.C @ np.linalg.matrix_power(one.A, rounds)
-            scale = np.array([abs(float((rest @ G)[0])) / one.width * float(law.c) / n])
+            scale = np.array(
+                [abs(float((rest @ G)[0])) / one.width * float(law.deviation(np.float64(0))) / n]
+            )
         else:
-            scale = np.array(effect[::-1]) * law.scales(rounds) / n
-        noise = _sum_of(scale, float(draws))
+            scale = np.array(effect[::-1]) * law.deviations(rounds) / n
+        noise = self._sum_of(scale, float(draws))
         radius = bias if noise is None else (noise.quantile(b).high + bias) * (1 + 1e-12)
         return Ending(radius, spread * float(own.sum()) if n > 1 else 0.0)
 
@@ -273,12 +286,12 @@ class ClosedLoop:
             d = C.shape[1]
             for i in range(n):
                 own[i, i * d : (i + 1) * d] = C[i] @ np.linalg.matrix_power(A[i], rounds)
-            scale = np.abs((rows - own) @ (self._starts / _widths(self)))[None] * law.c
+            scale = np.abs((rows - own) @ (self._starts / _widths(self)))[None] * law.deviation(np.float64(0))
         else:
-            scales = law.scales(rounds)
+            scales = law.deviations(rounds)
             table = np.array(effects[::-1]).reshape(rounds, n, n)
             scale = table * (scales[:, None, None] if scales.ndim == 1 else scales[:, None, :])
-        sums = [_sum_of(scale[:, i].reshape(-1), 1.0) for i in range(n)]
+        sums = [self._sum_of(scale[:, i].reshape(-1), 1.0) for i in range(n)]
         own_radius = [0.0 if one is None else one.quantile(b / n).high for one in sums]
         radius = float(np.max(np.array(own_radius) + bias)) * (1 + 1e-12)
         return Ending(radius, 2 * radius if n > 1 else 0.0)
@@ -305,11 +318,3 @@ def _private_columns(motion: Linear) -> FloatArray:
 def _widths(loop: ClosedLoop) -> Any:
     """The width of each agent's one private component."""
     return np.broadcast_to(np.asarray(loop.motion.width), (loop.mechanism.n,))
-
-
-def _sum_of(scale: FloatArray, count: float) -> LaplaceSum | None:
-    """The sum of independent Laplace terms; None if there are none."""
-    scale, times = np.unique(scale[scale > 0], return_counts=True)
-    if not scale.size:
-        return None
-    return LaplaceSum(scale, np.zeros_like(scale), np.asarray(times * count, dtype=np.float64), 1)

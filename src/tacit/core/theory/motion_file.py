@@ -13,7 +13,8 @@
     loss = 1
 
 `[motion]` may have `jacobians`, `metric` and `rate` in place of A and B: a certificate, which is proved.
-`[noise]` has the numbers of its law (noise, decay, or scales), or the loss for which the best are chosen.
+`[noise]` has the numbers of its law (noise, decay, or scales), or the loss for which the best are chosen. Law
+"gaussian" also has a delta, the probability with which its loss may be exceeded.
 """
 
 from __future__ import annotations
@@ -23,17 +24,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.base.arguments import positive, shown, whole
+from tacit.base.arguments import inside_unit, positive, shown, whole
 from tacit.base.errors import FileError
 from tacit.base.report import Row, Shown, Summary, some_rounds, up
-from tacit.core.law import Law, Scheduled, named
+from tacit.core.law import Gaussian, Law, Scheduled, named
+from tacit.core.law.gaussian import mu_of
 from tacit.core.mechanism import ClientServer
 from tacit.core.motion import Contracting, Linear, Motion
 from tacit.core.theory import privacy
 
 _LINEAR = {"A", "B", "C", "private", "names", "norm", "measured", "seconds"}
 _CONTRACTING = {"jacobians", "metric", "rate", "C", "private", "names", "measured"}
-_NOISE = {"law", "noise", "decay", "scales", "loss"}
+_NOISE = {"law", "noise", "decay", "scales", "loss", "delta"}
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class MotionFile:
     agents: int
     rounds: int | None
     adjacency: float
+    delta: float | None = None
 
     @property
     def mechanism(self) -> ClientServer:
@@ -91,16 +94,34 @@ class CertifiedPrivacy(Shown):
 
 def parse_motion_file(text: str) -> MotionFile:
     """Read agents with dynamics of their own; refuse what is not understood."""
+    given = _read(text)
+    noise, adjacency = _table(given, "noise"), given["adjacency"]
+    law, delta = _law(noise, _motion(_table(given, "motion")), given["rounds"], adjacency)
+    return MotionFile(law, given["agents"], given["rounds"], adjacency, delta)
+
+
+def parse_motion_plan(text: str) -> dict[str, Any]:
+    """Return what a file asks of a design: fields of `tacit.Plan`."""
+    given = _read(text)
+    noise = given.get("noise", {})
+    _only(noise, {"law", "loss", "delta"}, "[noise] of a design")
+    motion = _motion(_table(given, "motion"))
+    return (
+        {name: given[name] for name in ("agents", "rounds", "adjacency")} | {"motion": motion} | dict(noise)
+    )
+
+
+def _read(text: str) -> dict[str, Any]:
     try:
         given = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise FileError(f"the file must be TOML, and is not: {error}.") from None
     _only(given, {"agents", "rounds", "adjacency", "motion", "noise"}, "the file")
-    rounds = None if "rounds" not in given else whole("rounds", given["rounds"], 1)
-    adjacency = positive("adjacency", given.get("adjacency", 1.0))
-    motion = _motion(_table(given, "motion"))
-    law = _law(_table(given, "noise"), motion, rounds, adjacency)
-    return MotionFile(law, whole("agents", given.get("agents", 1), 1), rounds, adjacency)
+    return given | {
+        "rounds": None if "rounds" not in given else whole("rounds", given["rounds"], 1),
+        "adjacency": positive("adjacency", given.get("adjacency", 1.0)),
+        "agents": whole("agents", given.get("agents", 1), 1),
+    }
 
 
 def _motion(given: Mapping[str, Any]) -> Motion:
@@ -123,22 +144,32 @@ def _motion(given: Mapping[str, Any]) -> Motion:
     return Linear(**own)
 
 
-def _law(given: Mapping[str, Any], motion: Motion, rounds: int | None, adjacency: float) -> Law:
+def _law(
+    given: Mapping[str, Any], motion: Motion, rounds: int | None, adjacency: float
+) -> tuple[Law, float | None]:
+    """Return the law, and the delta of Gaussian noise."""
     _only(given, _NOISE, "[noise]")
-    kind = named(given.get("law", Scheduled.name))
+    name = given.get("law", Scheduled.name)
+    kind = Gaussian if name == Gaussian.name else named(name)
+    delta = None if kind.pure else inside_unit("delta", given.get("delta", 1e-6))
+    if kind.pure and "delta" in given:
+        raise FileError(f"[noise] of {kind.name} noise has no delta: its loss is never exceeded.")
     if "loss" in given:
-        if len(given) > 1 + ("law" in given):
+        if set(given) - {"law", "loss", "delta"}:
             raise FileError("[noise] has a loss, for which noise is chosen, or numbers of its law; not both.")
-        return kind.best(motion, positive("loss", given["loss"]) / adjacency, rounds)
+        loss = positive("loss", given["loss"])
+        if delta is not None:
+            return Gaussian.best_for(motion, mu_of(loss, delta) / adjacency, rounds), delta
+        return kind.best(motion, loss / adjacency, rounds), None
     if kind is Scheduled:
         if "scales" not in given:
             raise FileError("[noise] of scheduled noise must have scales, one per round, or a loss.")
-        return Scheduled.of(motion, given["scales"])
+        return Scheduled.of(motion, given["scales"]), None
     words = [word for word in kind.words() if word != "mixing"]
     missing = [word for word in words if word not in given]
     if missing:
         raise FileError(f"[noise] of {kind.name} noise must have {' and '.join(words)}, or a loss.")
-    return kind(motion, *(given[word] for word in words))
+    return kind(motion, *(given[word] for word in words)), delta
 
 
 def _table(given: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tacit.core.graph.core import GraphLike
     from tacit.core.law import Law
     from tacit.core.mechanism import Mechanism
+    from tacit.core.motion import Motion
     from tacit.core.question import Question
 
 _LARGEST = sys.float_info.max
@@ -190,6 +191,10 @@ class Plan:
         "whole",
         "analyze design simulate session studio",
         "Number of rounds (T); without it, guarantees cover an endless run.",
+    )
+    motion: Motion | None = _asked("motion", "", "How agents move, if not by a mixing.")
+    delta: float = _asked(
+        "probability", "", "Probability with which the loss of Gaussian noise may be exceeded.", 1e-6
     )
     tolerance: float | None = _asked(
         "positive",
@@ -570,6 +575,16 @@ def _question(name: str, value: Any) -> Question:
         raise ParameterError(str(error), name) from None
 
 
+def _motion(name: str, value: Any) -> Motion:
+    from tacit.core.motion import Motion
+
+    if isinstance(value, Motion):
+        return value
+    raise ParameterError(
+        f"{name} must say how agents move, like tacit.Linear(A, B, C, private=…), got {shown(value)}.", name
+    )
+
+
 def _as_given(name: str, value: Any) -> Any:  # noqa: ARG001
     return value
 
@@ -590,6 +605,7 @@ KINDS: dict[str, Callable[[str, Any], Any]] = {
     "law": _law,
     "parameters": _parameters,
     "weights": _as_given,
+    "motion": _motion,
     "flag": _flag,
     "question": _question,
 }

@@ -20,6 +20,7 @@ from tacit.base.arrays import FloatArray
 from tacit.base.errors import LawError, ParameterError
 from tacit.base.rounding import product_up
 from tacit.core.law import Law
+from tacit.core.law.gaussian import epsilon_of
 
 _MOST_SUMMED = 2**16
 """The largest number of rounds that `rounds_within` tries if ε of an endless run is unknown."""
@@ -51,12 +52,24 @@ def epsilons(law: Law, rounds: int | None = None) -> FloatArray:
     return law.epsilons(rounds)
 
 
-def loss(law: Law, adjacency: float, rounds: int | None = None) -> float:
+def loss(law: Law, adjacency: float, rounds: int | None = None, delta: float | None = None) -> float:
     """Return the privacy loss ε·δ.
 
-    It is the logarithm of the largest likelihood ratio of any observation.
+    It is the logarithm of the largest likelihood ratio of any observation. The loss of Gaussian noise is
+    exceeded with probability `delta`.
     """
     adjacency = require_adjacency(adjacency)
+    if not law.pure:
+        if delta is None:
+            raise LawError(
+                "the loss of Gaussian noise is exceeded with some probability: give a delta, like 1e-6.",
+                "delta",
+            )
+        return epsilon_of(law.mu(rounds) * adjacency * (1 + 1e-15), delta)
+    if delta is not None:
+        raise LawError(
+            f"{law.name} noise has a pure loss, which is never exceeded: leave delta out.", "delta"
+        )
     found = product_up(epsilon(law, rounds), adjacency)
     if not isinstance(law.c, float) or (law.ratio is None and not law.shadowed):
         return found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.base.arguments import number, positive, whole
+from tacit.base.arguments import inside_unit, number, positive, whole
 from tacit.base.arrays import ByValue
 from tacit.base.errors import LawError, ParameterError
 from tacit.base.extras import explains_extras
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_MARGIN = 1 + 1e-15  # rounding of a quotient
+
+
 @dataclass(frozen=True, eq=False)
 class Promise(ByValue, Shown):
     """The guarantees of one mechanism, every number rounded to the safe side.
@@ -40,6 +43,8 @@ class Promise(ByValue, Shown):
     ----------
     epsilon, loss : float
         ε per unit of adjacency, and ε·adjacency.
+    delta : float or None
+        Of Gaussian noise: the probability with which the loss is exceeded. None: never.
     radius : float
         After `horizon` rounds all agents together are within this distance of the target. In an endless run
         it is the distance of the value that all agree on. With probability at least 1 − failure_probability
@@ -84,6 +89,7 @@ class Promise(ByValue, Shown):
     radius_all_components: float
     question: Question | None = None
     lattice: Lattice | None = None
+    delta: float | None = None
 
     @cached_property
     def answer(self) -> PlannedAnswer | None:
@@ -115,6 +121,7 @@ class Promise(ByValue, Shown):
             "epsilon": self.epsilon,
             "adjacency": self.adjacency,
             "loss": self.loss,
+            **({} if self.delta is None else {"delta": self.delta}),
             "failure_probability": self.failure_probability,
             "radius": self.radius,
             "components": self.components,
@@ -179,6 +186,7 @@ def analyze(
     question: Question | str | None = None,
     low: float | None = None,
     high: float | None = None,
+    delta: float | None = None,
 ) -> Promise:
     """Return what a mechanism promises.
 
@@ -200,6 +208,8 @@ def analyze(
     low, high : float, optional
         The range of values. The promise then says how far a dishonest agent can move the result
         (`Promise.moved_by`), and the adjacency is the whole range unless given. A question has its own.
+    delta : float, optional
+        Of Gaussian noise: the probability with which the loss may be exceeded.
 
     Examples
     --------
@@ -224,10 +234,13 @@ def analyze(
     rounds = None if rounds is None else whole("rounds", rounds, 0)
     components = whole("components", components, 1)
     settled = rounds
-    if not mechanism.law.mixes:
+    if not (mechanism.law.mixes and mechanism.law.pure):
         if components != 1 or asked is not None:
             raise mechanism.motion.undefined("components", "the radius of several outputs, or of a question")
-        return _analyze_loop(mechanism, Scope(adjacency, spread, tolerance), failure_probability, rounds)
+        delta = None if delta is None else inside_unit("delta", delta)
+        return _analyze_loop(
+            mechanism, Scope(adjacency, spread, tolerance), failure_probability, rounds, delta
+        )
     if settled is None:
         share = shares(mechanism, failure_probability).agreement
         settled = convergence.rounds_to_agreement(mechanism, tolerance, spread, share)
@@ -244,7 +257,7 @@ def analyze(
         spread=spread,
         horizon=rounds,
         epsilon=epsilon,
-        loss=privacy.loss(mechanism.law, adjacency, rounds),
+        loss=privacy.loss(mechanism.law, adjacency, rounds, delta),
         radius=end.radius,
         average_radius=accuracy.radius(mechanism, failure_probability, rounds),
         disagreement=end.disagreement,
@@ -260,13 +273,17 @@ def analyze(
     )
 
 
-def _analyze_loop(mechanism: Mechanism, of: Scope, b: float, rounds: int | None) -> Promise:
-    """Return what agents with their own dynamics promise."""
+def _analyze_loop(
+    mechanism: Mechanism, of: Scope, b: float, rounds: int | None, delta: float | None
+) -> Promise:
+    """Return what agents in a loop, or with Gaussian noise, promise."""
     from tacit.core.theory.closed_loop import ClosedLoop
 
     adjacency, spread, tolerance = of
-    epsilon = privacy.epsilon(mechanism.law, rounds)
-    loop = ClosedLoop(mechanism, rounds, tolerance / spread if spread else 1.0)
+    loss = privacy.loss(mechanism.law, adjacency, rounds, delta)
+    epsilon = privacy.epsilon(mechanism.law, rounds) if delta is None else loss / adjacency * _MARGIN
+    moved = mechanism if not mechanism.law.mixes else replace(mechanism, law=mechanism.law.as_linear())
+    loop = ClosedLoop(moved, rounds, tolerance / spread if spread else 1.0)
     settled = loop.rounds_to_agreement(tolerance, spread, b * AGREEMENT_SHARE) if rounds is None else rounds
     end = loop.ending(b, spread)
     return Promise(
@@ -277,7 +294,8 @@ def _analyze_loop(mechanism: Mechanism, of: Scope, b: float, rounds: int | None)
         spread=spread,
         horizon=rounds,
         epsilon=epsilon,
-        loss=privacy.loss(mechanism.law, adjacency, rounds),
+        loss=loss,
+        delta=delta,
         radius=end.radius,
         average_radius=accuracy.radius(mechanism, b, rounds),
         disagreement=end.disagreement,

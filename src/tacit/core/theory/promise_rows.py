@@ -56,9 +56,10 @@ def privacy_rows(made: Promise, unit: str = "") -> list[Row]:
     """Return ε and the loss, and the change and the rounds that they are for."""
     run = "an endless run" if made.horizon is None else some_rounds(made.horizon)
     per = unit or "unit of adjacency"
+    failing = "" if made.delta is None else f", exceeded with probability {near(made.delta)}"
     return [
         Row("epsilon", up(made.epsilon), f"ε per {per}, over {run}"),
-        Row("loss", up(made.loss), f"ε × adjacency {_with_unit(near(made.adjacency), unit)}"),
+        Row("loss", up(made.loss), f"ε × adjacency {_with_unit(near(made.adjacency), unit)}{failing}"),
     ]
 
 

@@ -10,7 +10,6 @@ is proved in docs/proofs/series.md. Losses and deviations are rounded up.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, final
 
@@ -19,6 +18,7 @@ import numpy as np
 
 from tacit.base.errors import ParameterError
 from tacit.base.report import Shown, Summary
+from tacit.core.law.gaussian import delta_of, epsilon_of, mu_of
 from tacit.core.mechanism.series import (
     GRID_BITS,
     MOST_SLOTS,
@@ -139,73 +139,6 @@ def written(hides: Hides) -> str:
     if hides.kind == "reading":
         return "reading"
     return f"window:{hides.size:.0f}" if hides.kind == "window" else f"step:{hides.size!r}"
-
-
-# ---- Gaussian differential privacy ----------------------------------------------------------------------
-
-
-def delta_of(mu: float, epsilon: float) -> float:
-    """Return δ(ε) of μ-Gaussian differential privacy.
-
-    It is Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2).
-    """
-    first, second = _log_phi(-epsilon / mu + mu / 2), epsilon + _log_phi(-epsilon / mu - mu / 2)
-    return -math.exp(first) * math.expm1(min(second - first, 0.0))
-
-
-def _log_phi(x: float) -> float:
-    """Return log Φ(x) of the normal distribution function.
-
-    Far out it is computed by its asymptotic series, to 1e-13.
-    """
-    if x > -30:
-        return math.log(math.erfc(-x / math.sqrt(2)) / 2)
-    y = 1 / (x * x)
-    tail = -y * (1 - y * (3 - y * (15 - y * (105 - 945 * y))))
-    return -x * x / 2 - math.log(-x * math.sqrt(2 * math.pi)) + math.log1p(tail)
-
-
-def mu_of(epsilon: float, delta: float) -> float:
-    """Return the largest μ whose (ε, δ) is within the given one, rounded down.
-
-    Examples
-    --------
-    >>> round(mu_of(1.0, 1e-6), 10)
-    0.2367043807
-    """
-    if not (epsilon > 0 and 0 < delta < 1):
-        raise ParameterError(
-            f"the loss must be positive and its failure probability in (0, 1), got {epsilon} and {delta}."
-        )
-    high = 1.0
-    while delta_of(high, epsilon) < delta:
-        high *= 2
-    low, _ = _bisected(lambda mu: delta_of(mu, epsilon) > delta, 1e-12, high)
-    return low * (1 - 1e-12)
-
-
-def epsilon_of(mu: float, delta: float) -> float:
-    """Return the least ε of μ-Gaussian differential privacy.
-
-    It is for this δ, rounded up.
-    """
-    if delta_of(mu, 0.0) <= delta:
-        return 0.0
-    high = 1.0
-    while delta_of(mu, high) > delta:
-        high *= 2
-    _, found = _bisected(lambda epsilon: delta_of(mu, epsilon) <= delta, 0.0, high)
-    return found * (1 + 1e-12)
-
-
-def _bisected(beyond: Callable[[float], bool], low: float, high: float) -> tuple[float, float]:
-    """Return the two neighbouring floats where a condition changes.
-
-    It is false at the first and true at the second.
-    """
-    while low < (middle := low + (high - low) / 2) < high:
-        low, high = (low, middle) if beyond(middle) else (middle, high)
-    return low, high
 
 
 # ---- mechanisms -----------------------------------------------------------------------------------------

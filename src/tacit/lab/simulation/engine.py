@@ -118,7 +118,11 @@ def simulate(
         failure_probability = inside_unit("failure_probability", failure_probability)
         values, record = started(mechanism, values, question), replace(record, average=True)
     states = mechanism.states(values)
-    mechanism.law.scale(np.float64(max(rounds - 1, 0)))  # refuses more rounds than the law covers
+    mechanism.law.deviation(np.float64(max(rounds - 1, 0)))  # refuses more rounds than the law covers
+    if not mechanism.law.pure and mechanism.law.mixes:
+        from tacit.lab.simulation.moving import simulate_gaussian
+
+        return simulate_gaussian(mechanism, states, rounds=rounds, runs=runs, seed=seed, record=record)
     if mechanism.motion.dimension is not None:
         from tacit.lab.simulation.moving import simulate_moving
 

@@ -6,12 +6,14 @@ Noise is that of ``SimulatedNoise(seed).draw(…, run=run)``, as everywhere, so 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit import __version__
 from tacit.base.arrays import FloatArray
+from tacit.base.errors import StateError
 from tacit.core.mechanism import Distributed, Mechanism
 from tacit.core.noise import SimulatedNoise
 from tacit.core.theory.targets import weights
@@ -70,6 +72,17 @@ def simulate_moving(
         "tacit_version": __version__,
     }
     return xr.Dataset({name: (dims[name], array) for name, array in found.items()}, coords, attrs)
+
+
+def simulate_gaussian(mechanism: Mechanism, values: FloatArray, **given: Any) -> xr.Dataset:
+    """Return what `simulate` returns, for mixing with Gaussian noise."""
+    if values.ndim > 1:
+        raise StateError(
+            f"Gaussian noise is simulated for one number per agent, got values of shape {values.shape}. "
+            "Simulate one component at a time."
+        )
+    moved = replace(mechanism, law=mechanism.law.as_linear())
+    return simulate_moving(moved, values[:, None], **given).isel(component=0, drop=True)
 
 
 def _batch(
