@@ -1,5 +1,6 @@
 """Linear agents, against slow and obvious code and the reference numbers of the theory."""
 
+import math
 from fractions import Fraction
 from itertools import islice, product
 from types import SimpleNamespace
@@ -279,18 +280,24 @@ def test_whole_states_stay_within_the_bound_of_the_account(motion):
 def test_the_account_on_a_lattice():
     """15: messages of step g_u are ⌈(a_u + s·Σ_{k≤u} ‖C·A^k‖₁)/g_u⌉ steps apart, and cost as many g_u/s_u.
 
-    The design has 1.0000000472 for s = 2^−40 without saying g_u. With g_u of 38 bits below the scale the slow
-    formula gives 1.0000000513, and the account, too.
+    The reference has 1.0000000472077 for s = 2^−40 and 1.000000000036097 for 2^−60, with g_u of 40 bits below
+    the scale. It uses that C is whole, so that a difference is the whole number of state steps *below* the
+    bound. The account counts up, which holds for every C: never less, and here 1.0000000513.
     """
     law = Scheduled.best(truck(), 1.0, 100)
-    found = account(Lattice(0, 1, state_exponent=-40, bits=38).agent(law), 100).total
-    total, gain = 0.0, 0.0
-    for u, (a, scale) in enumerate(zip(truck().influence(np.arange(100)), law.scales(100), strict=True)):
-        gain += np.abs(np.array(C) @ np.linalg.matrix_power(TRUCK_A, u)).sum()
-        step = 2.0 ** max(np.frexp(scale)[1] - 1 - 38, -40)
-        total += np.ceil((a + 2.0**-40 * gain) / step) * step / scale
-    assert found == pytest.approx(total, abs=1e-12)
-    assert found - 1 == pytest.approx(5.134e-8, rel=1e-3)
+    a, scales = truck().influence(np.arange(100)), law.scales(100)
+    for exponent, reference in ((-40, 4.7207700e-8), (-60, 3.6097e-11)):
+        s, gain, up, below = Fraction(2) ** exponent, Fraction(0), Fraction(0), Fraction(0)
+        for u, row in enumerate(truck().rows(100)):
+            gain += sum(abs(value) for value in row.fractions())
+            step = Fraction(2) ** max(int(np.frexp(scales[u])[1]) - 1 - 40, exponent)
+            bound = Fraction(a[u]) + s * gain
+            up += math.ceil(bound / step) * step / Fraction(scales[u])
+            below += math.ceil((math.ceil(bound / s) - 1) * s / step) * step / Fraction(scales[u])
+        found = account(Lattice(0, 1, state_exponent=exponent, bits=40).agent(law), 100).total
+        assert float(below - 1) == pytest.approx(reference, rel=2e-5)
+        assert below < up <= found == pytest.approx(float(up), abs=1e-14)
+        assert float(up - 1) < 1.09 * reference
 
 
 def test_a_fractional_row_is_counted_up():

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -42,13 +42,14 @@ class MixingOrMotion:
     Reading it as a mixing is refused where a motion has none. `Law.motion` always is the motion.
     """
 
-    def __get__(self, law: Any, owner: type | None = None) -> Any:
+    def __get__(self, law: Any, owner: type | None = None) -> float | FloatArray:
         if law is None or "sigma" not in law.__dict__:
             raise AttributeError("sigma")  # so that the field has no default
         found = law.__dict__["sigma"]
         if isinstance(found, Motion):
             raise found.undefined("mixing", "how far an agent moves towards the feedback in one round")
-        return found
+        mixing: float | FloatArray = found
+        return mixing
 
     def __set__(self, law: Any, value: Any) -> None:
         law.__dict__["sigma"] = value
@@ -122,7 +123,7 @@ class Law(ABC):
         What the parameters after noise mean, for people.
     """
 
-    sigma: float | FloatArray | Any  # a motion may be given, and is never read as a mixing
+    sigma: float | FloatArray  # a motion may be given, and is never read as a mixing
     c: float | FloatArray
 
     name: ClassVar[str]
@@ -172,6 +173,10 @@ class Law(ABC):
     def __hash__(self) -> int:
         own = self.values().values()  # must be fast: an agent on a lattice calls this for every message
         return hash((type(self), *(v.tobytes() if isinstance(v, np.ndarray) else v for v in own)))
+
+    if TYPE_CHECKING:  # the mixing is a number, and a motion is taken in its place
+
+        def __init__(self, sigma: PerAgent | Motion, c: PerAgent, *further: Any) -> None: ...
 
     @property
     def mixes(self) -> bool:
@@ -534,4 +539,4 @@ class Law(ABC):
 
 
 # Not in the class body: there it would be the default of the field.
-Law.sigma = MixingOrMotion()
+Law.sigma = MixingOrMotion()  # type: ignore[assignment]

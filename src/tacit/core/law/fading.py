@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -44,6 +44,10 @@ class Fading(Law):
     below_one: ClassVar[frozenset[str]] = frozenset({"sigma", "q"})
     by_mixing: ClassVar[bool] = False
     meanings: ClassVar[Mapping[str, str]] = {"q": "the noise of round t has scale c·q^t"}
+
+    if TYPE_CHECKING:
+
+        def __init__(self, sigma: PerAgent | Motion, c: PerAgent, q: PerAgent) -> None: ...
 
     def scale(self, u: Any) -> Any:
         """c·q^u."""

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, NoReturn, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, final
 
 import numpy as np
 
@@ -66,6 +66,10 @@ class Gaussian(Law):
     by_mixing: ClassVar[bool] = False
     below_one: ClassVar[frozenset[str]] = frozenset({"sigma", "q"})
     meanings: ClassVar[Mapping[str, str]] = {"q": "the noise of round t has deviation c·q^t"}
+
+    if TYPE_CHECKING:
+
+        def __init__(self, sigma: PerAgent | Motion, c: PerAgent, q: PerAgent) -> None: ...
 
     def __post_init__(self) -> None:
         if not isinstance(self.q, tuple | list):

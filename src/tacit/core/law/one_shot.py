@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -36,6 +36,10 @@ class OneShot(Law):
     name: ClassVar[str] = "one-shot"
     shadowed: ClassVar[bool] = True
     by_mixing: ClassVar[bool] = False
+
+    if TYPE_CHECKING:
+
+        def __init__(self, sigma: PerAgent | Motion, c: PerAgent) -> None: ...
 
     def scale(self, u: Any) -> Any:
         """The noise c for update 0, and 0 for every later one."""

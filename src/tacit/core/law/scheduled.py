@@ -6,9 +6,9 @@ under Σ a_t/s_t ≤ ε for s_t ∝ (a_t/w_t)^⅓ (docs/proofs/dynamics.md, T2; 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self, final
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +50,10 @@ class Scheduled(Law):
     name: ClassVar[str] = "scheduled"
     by_mixing: ClassVar[bool] = False
     meanings: ClassVar[Mapping[str, str]] = {"table": "the noise of round t has scale c·table_t"}
+
+    if TYPE_CHECKING:
+
+        def __init__(self, sigma: PerAgent | Motion, c: PerAgent, table: Sequence[float]) -> None: ...
 
     def __post_init__(self) -> None:
         try:
