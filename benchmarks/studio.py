@@ -16,7 +16,8 @@ from playwright.sync_api import Page
 from benchmarks.browser import browser, studio
 from benchmarks.harness import Contestant, Goal, Question, ask, pace, unseen
 from tacit.studio.form import Form
-from tacit.studio.planning import plan, sketch
+from tacit.studio.planned_once import sketch
+from tacit.studio.planning import plan
 
 GOAL = pace("100 ms, the goal", 0.1)
 MOVE = """([slider, key]) => new Promise(done => {

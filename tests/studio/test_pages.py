@@ -233,6 +233,8 @@ BAD_ADDRESSES = {
     "/?find=gold": "find must be one of",
     "/?gold=1": "no field 'gold'",
     "/series?hides=all": "hides must be one of",
+    "/?when=often": "when must be one of",
+    "/compare?when=series": "series are planned under Plan",
     "/watch?seed=x": "seed: 'x' is not a whole number",
     "/watch?adversary=me": "adversary must be one of",
     "/compare?b-agents=none": "agents: 'none' is not a whole number",
@@ -292,6 +294,21 @@ async def test_a_series_is_planned(user):
     (field,) = user.find(marker="size").elements
     await until(lambda: field.error == "this must be a positive number, got '-1'.")
     await see(user, "A field cannot be used")
+    await user.should_not_see("What each mechanism would do")
+
+
+async def test_one_form_asks_about_one_time_and_about_a_series(user):
+    await user.open("/")
+    await see(user, "Privacy loss 0.2057")
+    await see(user, "One dishonest agent can move the result by at most")
+    await user.should_not_see(marker="slots")
+    put(user, "when", "series")
+    await see(user, "Deviation 0.05255\u00a0kW per mean")
+    await see(user, "What each mechanism would do")
+    for gone in ("Accuracy", "What do you want to know?", "Watch a session with these numbers"):
+        await user.should_not_see(gone)
+    put(user, "when", "once")
+    await see(user, "Privacy loss 0.2057")
     await user.should_not_see("What each mechanism would do")
 
 

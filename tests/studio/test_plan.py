@@ -23,7 +23,8 @@ from tacit.studio import charts, planning
 from tacit.studio.compare import differences
 from tacit.studio.form import Form
 from tacit.studio.graphs import graph
-from tacit.studio.planning import sketch, steps
+from tacit.studio.plan_answer import steps
+from tacit.studio.planned_once import sketch
 from tacit.studio.words import percent, with_unit
 
 plan = cache(planning.plan)
@@ -308,6 +309,16 @@ def test_no_note_stands_twice_on_the_page(form):
     from tacit.core.theory.advice import keeper_warnings
     from tacit.studio.page_plan import _notes_below
 
-    made = plan(form).design
-    above = [*([made.warning] if made.warning else []), *keeper_warnings(made.mechanism.keepers)]
-    assert sorted([*above, *_notes_below(made)]) == sorted(made.notes())
+    found = plan(form)
+    above = [*([found.warning] if found.warning else []), *keeper_warnings(found.keepers)]
+    assert sorted([*above, *_notes_below(found)]) == sorted(found.design.notes())
+
+
+def test_how_far_one_dishonest_agent_can_move_the_result():
+    """As in the numbers below; silent where it is not one number."""
+    found = plan(METERS)
+    assert found.liar == "One dishonest agent can move the result by at most 0.138\u00a0kW."
+    assert found.summary.row("Accuracy", "one liar").value == "0.138"
+    assert "26\u00a0kW" in plan(replace(METERS, keepers="2")).liar
+    assert "records" in plan(Form(find="accuracy", ask="count", keepers="2")).liar
+    assert plan(Form(find="accuracy", ask="quantile", keepers="2")).liar == ""

@@ -11,7 +11,8 @@ from tacit.cli import main
 from tacit.core.question import Count, Histogram, Mean
 from tacit.studio import charts
 from tacit.studio.form import ASKS, Form, from_query, read
-from tacit.studio.planning import plan, sketch
+from tacit.studio.planned_once import sketch
+from tacit.studio.planning import plan
 from tacit.studio.watched_run import Watching, scene
 
 FORMS = {

@@ -14,19 +14,24 @@ from tacit.base.errors import InputError
 from tacit.base.rounding import shown_up
 from tacit.cli import main
 from tacit.studio import charts
-from tacit.studio.series_planning import SeriesForm, from_query, plan_series
+from tacit.studio.form import SERIES_EXAMPLE as STEP
+from tacit.studio.form import from_query
+from tacit.studio.planned_series import PART
+from tacit.studio.planning import form_of, plan
 
 FORMS = {
-    "step": SeriesForm(),
-    "reading": SeriesForm(hides="reading", slots="96", every="60"),
-    "window": SeriesForm(hides="window", size="96", slots="1,000", keepers="1", budget="0.5", delta="1e-9"),
-    "own noise": SeriesForm(keepers="0", agents="1e6", low="-5", high="5.5", unit=""),
+    "step": STEP,
+    "reading": replace(STEP, hides="reading", slots="96", every="60"),
+    "window": replace(
+        STEP, hides="window", size="96", slots="1,000", keepers="1", budget="0.5", delta="1e-9"
+    ),
+    "own noise": replace(STEP, keepers="0", agents="1e6", low="-5", high="5.5", unit=""),
 }
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_the_command_and_the_python_lines_give_the_numbers_of_the_page(name):
-    found = plan_series(FORMS[name])
+    found = plan(FORMS[name])
     done = CliRunner().invoke(main, [*shlex.split(found.command)[1:], "--json"])
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
@@ -42,48 +47,61 @@ def test_the_command_and_the_python_lines_give_the_numbers_of_the_page(name):
 @pytest.mark.parametrize("name", FORMS)
 def test_a_series_survives_the_address_of_a_page(name):
     form = FORMS[name]
-    assert plan_series(from_query(form.query())).question == plan_series(form).question
+    assert PART.read(form_of(form.query())) == PART.read(form)
+    assert form_of(form.query(), STEP).used() == form.used()
+
+
+def test_a_form_keeps_what_it_has_when_it_is_asked_about_another_time():
+    once = replace(STEP, when="once", ask="count")
+    assert form_of(once.query(), STEP).when == "once"
+    assert "slots" not in once.query()
+    assert not {"ask", "radius", "probability", "find"} & set(STEP.query())
+    assert plan(replace(once, when="series")).series == plan(STEP).series
+    with pytest.raises(InputError, match="under Plan"):
+        from_query(STEP.query())  # what Compare and Watch read
 
 
 @pytest.mark.parametrize("query", [{"nonsense": "1"}, {"hides": "all"}, {"keepers": "9"}, {"slots": "-1"}])
 def test_an_address_that_cannot_be_used_is_refused(query):
     with pytest.raises(InputError):
-        from_query(query)
+        form_of(query, STEP)
 
 
 def test_what_cannot_be_had_says_what_could():
-    found = plan_series(SeriesForm(hides="window", size="35040", agents="300"))
+    found = plan(replace(STEP, hides="window", size="35040", agents="300"))
     assert "standard deviation" in found.refusal
     assert {way.words.split()[0] for way in found.ways} == {"privacy", "agents"}
     for way in found.ways:
-        assert plan_series(way.form).design is not None, way.words
-    keepers = plan_series(SeriesForm(hides="window", size="96", keepers="0")).ways[0]
+        assert plan(way.form).series is not None, way.words
+    keepers = plan(replace(STEP, hides="window", size="96", keepers="0")).ways[0]
     assert keepers.words == "trust one of two keepers"
-    assert plan_series(keepers.form).design is not None
+    assert plan(keepers.form).series is not None
 
 
 def test_the_words_name_how_long_and_what():
-    found = plan_series(FORMS["step"])
+    found = plan(FORMS["step"])
     assert "one every 15 minutes for 365 days" in found.plain
     assert "a lasting change of an agent's readings by up to 2\u00a0kW" in found.plain
-    assert "a day of 24 slots" in plan_series(replace(SeriesForm(), every="60")).summary.notes[0]
+    assert "a day of 24 slots" in plan(replace(STEP, every="60")).summary.notes[0]
 
 
 def test_the_chart_has_every_mechanism_and_the_answer():
-    found = plan_series(FORMS["step"])
-    options = charts.over_slots(found.curves, found.design.mechanism, 35_040, "kW")
+    found = plan(FORMS["step"])
+    options = charts.over_slots(found.slots, found.series.mechanism, 35_040, "kW")
     names = options["legend"]["data"]
     assert names[0] == "square root (chosen)"
     assert len(names) == 4
     at = next(series for series in options["series"] if series["name"] == "asked")["data"][0]
     assert at[0] == 35_040
-    assert math.isclose(at[1], found.design.deviation, rel_tol=1e-4)
+    assert math.isclose(at[1], found.series.deviation, rel_tol=1e-4)
     json.dumps(options, allow_nan=False)
 
 
 @pytest.mark.parametrize("name", ["slots", "every", "size", "agents", "low", "high", "budget", "delta"])
 def test_no_field_can_break_the_page(name):
     for text in ("-1", "0", "1e308", "-1e308", "1e-320", "", "nan", "x", "9" * 5000):
-        found = plan_series(replace(SeriesForm(slots="50"), **{name: text}))
-        assert found.design is not None or found.refusal or all(found.wrong.values())
+        found = plan(
+            replace(STEP, slots="50", **{name: text}) if name != "slots" else replace(STEP, slots=text)
+        )
+        assert found.series is not None or found.refusal or all(found.wrong.values())
         assert all(len(sentence) < 200 for sentence in found.wrong.values())

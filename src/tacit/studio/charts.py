@@ -13,7 +13,7 @@ from typing import Any
 from tacit.base.rounding import shown_up
 from tacit.core.theory.planned_answer import PlannedAnswer
 from tacit.lab.plots.curves import SeriesCurves
-from tacit.studio.planning import TradeoffCurve, steps
+from tacit.studio.plan_answer import TradeoffCurve, steps
 from tacit.studio.words import with_unit
 
 Options = dict[str, Any]

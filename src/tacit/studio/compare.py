@@ -10,7 +10,7 @@ from tacit.base.errors import InputError
 from tacit.base.report import near
 from tacit.base.rounding import shown_up
 from tacit.studio.form import Form, from_query, whole
-from tacit.studio.planning import PlanAnswer
+from tacit.studio.plan_answer import PlanAnswer
 from tacit.studio.words import percent
 
 _SECOND = "b-"  # begins the names of fields in which setting B differs from setting A

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from tacit.studio.form import EXAMPLE, Form
+from tacit.studio.form import EXAMPLE, SERIES_EXAMPLE, Form
 from tacit.studio.planning import plan
-from tacit.studio.series_planning import SeriesForm, plan_series
 from tacit.studio.watched_run import Watching, scene
 
 A = TypeVar("A")
@@ -33,7 +32,7 @@ class Example(Generic[A]):
 
 
 PLAN = Example(lambda: plan(EXAMPLE))
-SERIES = Example(lambda: plan_series(SeriesForm()))
+SERIES = Example(lambda: plan(SERIES_EXAMPLE))
 WATCH = Example(lambda: scene(Watching(WATCHED)))
 
 

@@ -1,46 +1,34 @@
-"""The fields of a form on a page, for both kinds of question."""
+"""The fields of a form on a page, in groups."""
 
 from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from nicegui import events, ui
 
 from tacit.base.errors import InputError
-from tacit.studio.form import number
+from tacit.studio.form import Form, number
 from tacit.studio.latest import Latest
+from tacit.studio.plan_answer import PlanAnswer
 from tacit.studio.scales import STEP, STEPS, Scale
 from tacit.studio.shell import Slider
 
 _REST = 0.06  # seconds without a change before a question is answered
 
 
-class FormAnswer(Protocol):
-    """An answer, with one sentence for every field that cannot be used."""
-
-    @property
-    def wrong(self) -> Mapping[str, str]:
-        """Sentences by field."""
-        ...
-
-
-F = TypeVar("F", bound=Any)
-A = TypeVar("A", bound=FormAnswer)
-
-
-class Fields(ABC, Generic[F, A]):
+class Fields(ABC):
     """A form whose question is answered in a thread.
 
-    Only the newest answer is shown.
+    Only the newest answer is shown, and only the fields that the question uses.
 
     Parameters
     ----------
-    form : dataclass of texts
+    form : Form
         What is in the fields at first.
     work : callable
         From a form to its answer. It does not raise: errors are part of the answer.
@@ -50,14 +38,21 @@ class Fields(ABC, Generic[F, A]):
         Tells two forms on one page apart.
     """
 
-    def __init__(self, form: F, work: Callable[[F], A], show: Callable[[A], None], name: str = "") -> None:
+    def __init__(
+        self,
+        form: Form,
+        work: Callable[[Form], PlanAnswer],
+        show: Callable[[PlanAnswer], None],
+        name: str = "",
+    ) -> None:
         self.form, self.changed = form, ""
         self._name, self._show, self._filling = name, show, False
         self._inputs: dict[str, ui.input] = {}
         self._choices: dict[str, Any] = {}
         self._sliders: dict[str, Slider] = {}
+        self._groups: list[tuple[ui.element, set[str]]] = []
         self._hints: Mapping[str, str] = {}
-        self._answers: Latest[F, A] = Latest(work, self.answered)
+        self._answers: Latest[Form, PlanAnswer] = Latest(work, self.answered)
         label = f"Setting {name}" if name else "Question"
         with ui.element("form").classes("form").props(f'aria-label="{label}"').on("submit.prevent"):
             self._build()
@@ -67,9 +62,15 @@ class Fields(ABC, Generic[F, A]):
     def _build(self) -> None:
         """Build the fields."""
 
-    @abstractmethod
     def _arrange(self) -> None:
-        """Show the fields that the question needs, and move the sliders."""
+        """Show the fields that the question uses, and move the sliders."""
+        used = self.form.used()
+        for fields in (self._inputs, self._choices, self._sliders):
+            for name, field in fields.items():
+                field.set_visibility(name in used)
+        for group, names in self._groups:
+            group.set_visibility(not used.isdisjoint(names))
+        self._place_sliders()
 
     @abstractmethod
     def _scale(self, name: str) -> Scale:
@@ -79,7 +80,7 @@ class Fields(ABC, Generic[F, A]):
         """Answer the question that the form starts with."""
         await self._answers.ask(self.form)
 
-    async def fill(self, form: F, changed: str = "") -> None:
+    async def fill(self, form: Form, changed: str = "") -> None:
         """Put another form into the fields, and answer it.
 
         `changed` names what the user changed. It is empty if the form comes from the address.
@@ -90,15 +91,22 @@ class Fields(ABC, Generic[F, A]):
         self._filling = False
         await self._ask()
 
-    def answered(self, answer: A) -> None:
+    def answered(self, answer: PlanAnswer) -> None:
         """Show an answer, and each error at its field."""
         for name, field in self._inputs.items():
             field.error = answer.wrong.get(name)
         self._show(answer)
 
-    def _heading(self, text: str) -> None:
-        with ui.element("h2"):
-            ui.label(text)
+    @contextmanager
+    def _group(self, heading: str = "", classes: str = "group") -> Iterator[None]:
+        """Build a group of fields, shown if the question uses one of them."""
+        before = {*self._inputs, *self._choices}
+        with ui.element("div").classes(classes) as made:
+            if heading:
+                with ui.element("h2"):
+                    ui.label(heading)
+            yield
+        self._groups.append((made, {*self._inputs, *self._choices} - before))
 
     def _choice(self, name: str, labels: Mapping[str, str], described: str, props: str = "dense") -> ui.radio:
         made = ui.radio(dict(labels), value=getattr(self.form, name), on_change=self._on(name)).props(props)
@@ -140,7 +148,8 @@ class Fields(ABC, Generic[F, A]):
             if self._filling:  # checked here: a coroutine would run only after fill() has ended
                 return None
             self.changed = name
-            self.form = replace(self.form, **{name: event.value if event.value is not None else ""})
+            value: Any = event.value if event.value is not None else ""
+            self.form = replace(self.form, **{name: value})
             return self._ask()
 
         return changed
@@ -154,8 +163,9 @@ class Fields(ABC, Generic[F, A]):
         if form is self.form:
             await self._answers.ask(form)
 
-    async def _sketch(self, form: F) -> None:
-        """Draw what can be drawn at once; by default nothing."""
+    @abstractmethod
+    async def _sketch(self, form: Form) -> None:
+        """Draw what can be drawn at once."""
 
     def _place_sliders(self) -> None:
         for name, bar in self._sliders.items():

@@ -14,6 +14,10 @@ from tacit.core.theory.plan import Plan
 
 T = TypeVar("T")
 
+WHENS = {"once": "once", "series": "at regular times"}
+"""How often an answer is wanted."""
+HIDES = {"step": "a lasting step", "window": "some readings in a row", "reading": "one reading"}
+"""What a series can hide."""
 FINDS = {
     "privacy": "How private can it be?",
     "accuracy": "How accurate can it be?",
@@ -37,12 +41,12 @@ PLACES = {"server": "around a server", "graph": "on a graph"}
 PRIVACIES = {"loss": "over the whole range", "epsilon": "per unit (ε)"}
 _TYPED_IN = {
     "failure_probability": "probability", "epsilon": "budget", "loss": "budget", "true_average": "average",
-    "question": "domain",
+    "question": "domain", "range": "high", "step": "size",
 }  # fmt: skip
 """Where a field of a question has another name in the form."""
 _CHOICES = {
     "find": FINDS, "place": PLACES, "privacy": PRIVACIES, "keepers": TRUSTED, "average": ("yes", "no"),
-    "ask": ASKS,
+    "ask": ASKS, "when": WHENS, "hides": HIDES,
 }  # fmt: skip
 _MOST_QUOTED = 60
 _THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d*)?")
@@ -80,10 +84,19 @@ class Form:
     keepers: str = "0"
     ask: str = "mean"
     domain: str = "0, 1, 2, 5, 10"
+    when: str = "once"
+    slots: str = "35,040"
+    every: str = "15"
+    hides: str = "step"
+    size: str = "2"
+    delta: str = "1e-6"
 
     def used(self) -> frozenset[str]:
         """Return the fields that the question uses; the page shows only these."""
-        names = {"find", "ask", "probability", "rounds", "mixing", "tolerance"}
+        if self.when == "series":
+            names = {"when", "slots", "every", "hides", "agents", "keepers", "low", "high", "unit", "budget"}
+            return frozenset(names | {"delta"} | ({"size"} if self.hides != "reading" else set()))
+        names = {"when", "find", "ask", "probability", "rounds", "mixing", "tolerance"}
         names |= {"components", "adjacency"} if self.ask == "mean" else set()
         names |= {"low", "high", "unit"} if self.ask in _OF_NUMBERS else set()
         names |= {"domain"} if self.ask in _OF_BUCKETS else set()
@@ -110,10 +123,19 @@ class Form:
 
 EXAMPLE = Form(agents="1,000", high="10", unit="kW", radius="0.2", keepers="2")
 """The question that Plan and Compare open with."""
+SERIES_EXAMPLE = replace(EXAMPLE, when="series")
+"""The series that Plan shows at `/series`."""
+
+
+def unit_of(form: Form) -> str:
+    """Return the unit of the answer's parts."""
+    used = form.used()
+    counts = "ask" in used and form.ask in ("count", "histogram")
+    return "records" if counts else form.unit.strip() if "unit" in used else ""
 
 
 def from_query(query: Mapping[str, str], otherwise: Form | None = None) -> Form:
-    """Fill a form from the address of a page.
+    """Fill a form about one time from the address of a page.
 
     Fields that the address does not name are as in `otherwise`.
 
@@ -122,6 +144,18 @@ def from_query(query: Mapping[str, str], otherwise: Form | None = None) -> Form:
     InputError
         If a name is not one of the fields, or its text cannot be used.
     """
+    form = filled(query, otherwise)
+    if form.when != "once":
+        raise InputError(f"when must be once here, got {quoted(form.when)}: series are planned under Plan.")
+    try:
+        read(form)
+    except FieldErrors as error:
+        raise InputError(first_of(error.fields)) from None
+    return form
+
+
+def filled(query: Mapping[str, str], otherwise: Form | None = None) -> Form:
+    """Fill a form whose choices are known ones, without reading its fields."""
     known = [field.name for field in fields(Form)]
     changes: dict[str, Any] = {}
     for name, text in query.items():
@@ -129,12 +163,7 @@ def from_query(query: Mapping[str, str], otherwise: Form | None = None) -> Form:
             raise InputError(f"this page has no field {quoted(name)}.")
         require_choice(name, text, _CHOICES)
         changes[name] = text != "no" if name == "average" else text
-    form = replace(otherwise or Form(), **changes)
-    try:
-        read(form)
-    except FieldErrors as error:
-        raise InputError(first_of(error.fields)) from None
-    return form
+    return replace(otherwise or Form(), **changes)
 
 
 def require_choice(name: str, text: str, choices: Mapping[str, Any]) -> None:

@@ -13,7 +13,7 @@ from tacit.studio.compare import differences, two_forms, two_forms_query, with_m
 from tacit.studio.form import EXAMPLE, Form
 from tacit.studio.page_plan import AnswerCard, trusts
 from tacit.studio.panel import Panel
-from tacit.studio.planning import PlanAnswer, TradeoffCurve
+from tacit.studio.plan_answer import PlanAnswer, TradeoffCurve
 from tacit.studio.shell import PageNotice, card, chart, page, redraw, table
 
 NAMES = ("A", "B")
@@ -53,7 +53,7 @@ class ComparePage:
                 self._write(f"{name} {panel.changed}")
 
         with ui.element("div").classes("stack"):
-            answer: AnswerCard[Form] = AnswerCard(f"Setting {name}")
+            answer = AnswerCard(f"Setting {name}")
             with ui.element("div").classes("card"):
                 panel = self._panels[name] = Panel(form, show, self._drawing(name), name)
         ui.timer(0.01, panel.start, once=True)

@@ -16,7 +16,7 @@ from tacit.studio.address import Address, Query, say_instead
 from tacit.studio.examples import WATCH, WATCHED
 from tacit.studio.latest import Latest
 from tacit.studio.panel import Panel
-from tacit.studio.planning import PlanAnswer
+from tacit.studio.plan_answer import PlanAnswer
 from tacit.studio.shell import Numbers, PageNotice, Slider, card, chart, page, paragraph, redraw
 from tacit.studio.watched_run import (
     ADVERSARIES,

@@ -7,13 +7,14 @@ from functools import partial
 
 from nicegui import ui
 
-from tacit.studio import page_compare, page_plan, page_series, page_status, page_watch, shell
+from tacit.studio import page_compare, page_plan, page_status, page_watch, shell
 from tacit.studio.address import Address
+from tacit.studio.form import SERIES_EXAMPLE
 
 Build = Callable[[Address], None]
 BUILDERS: dict[str, Build] = {
     "/": page_plan.build,
-    "/series": page_series.build,
+    "/series": partial(page_plan.build, example=SERIES_EXAMPLE),
     "/watch": page_watch.build,
     "/compare": page_compare.build,
     "/status": page_status.build,

@@ -1,4 +1,4 @@
-"""The form of a design question, with sliders and errors at the fields."""
+"""The form of Plan, with sliders and errors at the fields."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from nicegui import ui
 from tacit.base.errors import InputError
 from tacit.core.theory import advice
 from tacit.studio.fields import Fields
-from tacit.studio.form import ASKS, FINDS, PLACES, PRIVACIES, TRUSTED, Form, number
+from tacit.studio.form import ASKS, FINDS, HIDES, PLACES, PRIVACIES, TRUSTED, WHENS, Form, number, unit_of
 from tacit.studio.latest import Latest
-from tacit.studio.planning import PlanAnswer, TradeoffCurve, plan, sketch, unit_of
+from tacit.studio.plan_answer import PlanAnswer, TradeoffCurve
+from tacit.studio.planned_once import sketch
+from tacit.studio.planning import plan
 from tacit.studio.scales import Scale
 
 GRAPHS = (
@@ -24,17 +26,22 @@ SCALES = {
     "budget": Scale(0.01, 20),
     "rounds": Scale(1, 201, log=False, whole=True),
     "mixing": Scale(0.05, 0.99, log=False),
+    "slots": Scale(2, 1_000_000, whole=True, digits=2),
 }
 _WIDEST = 1e300  # a range wider than this gets the slider of a range of 1
 _HINTS = {
     "radius": "How far from the true mean the agents may end.",
     "probability": "How often the mean must be that close.",
     "budget": f"The most that one agent may lose. {advice.scale()}",
+    "slots": "35,040 is a year of quarter hours.",
+    "delta": "How likely the loss may be exceeded (δ).",
 }
+_ALL_MEANS = f"For all means together. {advice.scale()}"
+_SIZES = {"step": "a step of up to", "window": "readings in a row", "reading": ""}
 
 
-class Panel(Fields[Form, PlanAnswer]):
-    """A form for one mean.
+class Panel(Fields):
+    """A form that shows what its question uses.
 
     Parameters
     ----------
@@ -46,6 +53,8 @@ class Panel(Fields[Form, PlanAnswer]):
         Called with the curve at once, before the answer is ready.
     name : str
         Tells two forms on one page apart.
+    once : bool
+        Whether the form is about one time only.
     """
 
     def __init__(
@@ -54,7 +63,10 @@ class Panel(Fields[Form, PlanAnswer]):
         show: Callable[[PlanAnswer], None],
         draw: Callable[[TradeoffCurve], None],
         name: str = "",
+        *,
+        once: bool = True,
     ) -> None:
+        self._once = once
         self._curves: Latest[Form, TradeoffCurve | None] = Latest(
             sketch, lambda curve: draw(curve) if curve is not None else None
         )
@@ -62,14 +74,20 @@ class Panel(Fields[Form, PlanAnswer]):
 
     def _build(self) -> None:
         self._hints = _HINTS
-        with ui.element("div").classes("group"):
-            self._heading("What do you want to know?")
+        if not self._once:
+            with self._group("How often?"):
+                self._choice("when", WHENS, "How often?", "dense inline")
+                self._number("slots", "number of means", slider=True)
+                self._number("every", "one every").props('suffix="minutes"')
+        with self._group("What do you want to know?"):
             self._choice("find", FINDS, "What do you want to know?")
-        with ui.element("div").classes("group"):
-            self._heading("Who takes part")
-            self._place = self._choice("place", PLACES, "Who takes part", "dense inline")
-            self._agents = self._number("agents", "number of agents", slider=True)
-            with ui.element("div") as self._graph:
+        with self._group("What must stay hidden?"):
+            self._choice("hides", HIDES, "What must stay hidden?")
+            self._number("size", _SIZES["step"])
+        with self._group("Who takes part"):
+            self._choice("place", PLACES, "Who takes part", "dense inline")
+            self._number("agents", "number of agents", slider=True)
+            with self._group(classes=""):
                 field = self._text("graph", "graph, by its name").props(f'list="graphs{self._name}"')
                 field.props('hint="Like ring:50, or regular:100:6:seed=1."')
                 with ui.element("datalist").props(f'id="graphs{self._name}"'):
@@ -78,29 +96,23 @@ class Panel(Fields[Form, PlanAnswer]):
                 self._choices["average"] = ui.switch(
                     "aim for the true mean", value=self.form.average, on_change=self._on("average")
                 ).props("dense")
-        with ui.element("div").classes("group") as self._trust:
-            self._heading("Whom do your agents trust?")
+        with self._group("Whom do your agents trust?"):
             self._choice("keepers", TRUSTED, "Whom do your agents trust?")
-        with ui.element("div").classes("group"):
-            self._heading("What do you ask of their records?")
+        with self._group("Their records"):
             self._select("ask", ASKS, "question")
-            self._domain = self._text("domain", "edges of the buckets")
-            with ui.element("div").classes("side") as self._values:
+            self._text("domain", "edges of the buckets")
+            with self._group(classes="side"):
                 self._number("low", "values from")
                 self._number("high", "to")
                 self._text("unit", "unit").props('placeholder="kW"')
-        with ui.element("div").classes("group"):
-            self._heading("Accuracy")
-            self._radius = self._number("radius", "mean within ±", slider=True)
+        with self._group("Accuracy"):
+            self._number("radius", "mean within ±", slider=True)
             self._number("probability", "with probability", slider=True).props('suffix="%"')
-        with ui.element("div").classes("group") as self._budget:
-            self._heading("Privacy")
+        with self._group("Privacy"):
             self._number("budget", "privacy loss of at most", slider=True)
             self._choice("privacy", PRIVACIES, "What the loss is about", "dense inline")
-        with (
-            ui.element("div").classes("group"),
-            ui.expansion("More: rounds, mixing, …").props("dense") as more,
-        ):
+            self._number("delta", "failure probability")
+        with self._group(), ui.expansion("More: rounds, mixing, …").props("dense") as more:
             self._more()
         more.set_value(
             self.form.components != "1"
@@ -139,25 +151,20 @@ class Panel(Fields[Form, PlanAnswer]):
         await self._curves.ask(form)
 
     def _arrange(self) -> None:
-        used = self.form.used()
-        words = self.form.ask == "word"
-        self._domain.label = "question in one word" if words else "edges of the buckets, or labels"
-        self._domain.props["hint"] = (
+        form, unit = self.form, self.form.unit
+        words, series = form.ask == "word", form.when == "series"
+        domain = self._inputs["domain"]
+        domain.label = "question in one word" if words else "edges of the buckets, or labels"
+        domain.props["hint"] = (
             "Like weighted-mean:0:10, or group-by:north,south:mean:0:10."
             if words
             else "Public: 0, 1, 2, 5 are three buckets."
         )
-        self._inputs["radius"].label = "mean within ±" if self.form.ask == "mean" else "answer within ±"
-        for name in ("adjacency", "components"):
-            self._inputs[name].set_visibility(name in used)
-        for name, fields in {
-            "domain": (self._domain,), "low": (self._values,),
-            "place": (self._place,), "graph": (self._graph,), "keepers": (self._trust,),
-            "budget": (self._budget,), "agents": (self._agents, self._sliders["agents"]),
-            "radius": (self._radius, self._sliders["radius"]),
-        }.items():  # fmt: skip
-            for field in fields:
-                field.set_visibility(name in used)
-        for name in ("low", "high", "radius", "adjacency", "tolerance"):
-            self._inputs[name].props["suffix"] = unit_of(self.form) if name == "radius" else self.form.unit
-        self._place_sliders()
+        self._inputs["radius"].label = "mean within ±" if form.ask == "mean" else "answer within ±"
+        self._inputs["budget"].props["hint"] = _ALL_MEANS if series else _HINTS["budget"]
+        self._inputs["size"].label = _SIZES.get(form.hides, "")
+        suffixes = dict.fromkeys(("low", "high", "adjacency", "tolerance"), unit)
+        suffixes |= {"radius": unit_of(form), "size": unit if form.hides == "step" else ""}
+        for name, suffix in suffixes.items():
+            self._inputs[name].props["suffix"] = suffix
+        super()._arrange()

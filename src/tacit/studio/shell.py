@@ -15,8 +15,6 @@ from tacit.base.report import Row, Summary
 from tacit.studio.charts import Options
 
 PAGES = {"/": "Plan", "/watch": "Watch", "/compare": "Compare", "/status": "Status"}
-KINDS = {"/": "One mean", "/series": "A series of means"}
-"""The two kinds of question of Plan."""
 ACCENT = "#0072b2"  # as in tacit.lab.plots.style
 _DARK = {
     None: ("brightness_auto", "as the system"),
@@ -54,7 +52,7 @@ def head() -> None:
         here = path.partition("?")[0].rstrip("/") or "/"
         for target, link in links.items():
             link.props(remove="aria-current")
-            if target == here or (target == "/" and here in KINDS):
+            if target == here or (target == "/" and here not in PAGES):
                 link.props("aria-current=page")
 
     router = ui.context.client.sub_pages_router
@@ -88,14 +86,6 @@ def page(title: str, lead: str) -> Iterator[None]:
         with ui.element("p").classes("lead"):
             ui.label(lead)
         yield
-
-
-def kinds(here: str) -> dict[str, ui.link]:
-    """Build the links between the kinds of question of Plan."""
-    with ui.element("nav").classes("kinds").props('aria-label="Kind of question"'):
-        links = {path: ui.link(name, path) for path, name in KINDS.items()}
-    links[here].props("aria-current=page")
-    return links
 
 
 class PageNotice:

@@ -27,7 +27,8 @@ from tacit.lab.plots.fans import Fan, fan
 from tacit.lab.simulation.outcome import sample_outcome
 from tacit.studio.form import Form, from_query, require_choice, whole
 from tacit.studio.graphs import graph
-from tacit.studio.planning import PlanAnswer, plan
+from tacit.studio.plan_answer import PlanAnswer
+from tacit.studio.planning import plan
 
 MOST_AGENTS = 2000
 """The largest session that a page plays."""

@@ -1,63 +1,25 @@
-"""Answer a question about a series, with everything that the page shows."""
+"""The part of Plan for a series: one loss for all its means."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from tacit.base.errors import Infeasible, InputError, ParameterError
-from tacit.base.report import Summary, near
+from tacit.base.errors import InputError, ParameterError
+from tacit.base.report import near
 from tacit.base.rounding import shown_up
 from tacit.core.theory.advice import right_at_most, strength
 from tacit.core.theory.series import Hides, SeriesDesign, design_series
 from tacit.lab.plots.curves import SLOTS, SeriesCurves, series_curves
-from tacit.studio.form import (
-    TRUSTED,
-    FieldErrors,
-    Reader,
-    first_of,
-    number,
-    quoted,
-    require_choice,
-    whole,
-)
+from tacit.studio.form import FieldErrors, Form, Reader, number, quoted, whole
+from tacit.studio.plan_answer import PlanAnswer, PlanPart
 from tacit.studio.words import typed, with_unit
 
-HIDES = {"step": "a lasting step", "window": "some readings in a row", "reading": "one reading"}
-"""What a series can hide."""
 MOST_SLOTS = 1_000_000
 """Up to this number an answer takes less than a second."""
 _MINUTES = 24 * 60
-_CHOICES = {"hides": HIDES, "keepers": TRUSTED}
-_FIELDS = {"loss": "budget", "range": "high", "step": "size"}
-
-
-@dataclass(frozen=True)
-class SeriesForm:
-    """The fields as text; they are checked only when the form is read."""
-
-    slots: str = "35,040"
-    every: str = "15"
-    hides: str = "step"
-    size: str = "2"
-    agents: str = "1,000"
-    low: str = "0"
-    high: str = "10"
-    unit: str = "kW"
-    keepers: str = "2"
-    budget: str = "1"
-    delta: str = "1e-6"
-
-    def query(self) -> dict[str, str]:
-        """Return the used fields for the address of a page.
-
-        Defaults are written out, so that a link keeps its meaning when they change.
-        """
-        skipped = "size" if self.hides == "reading" else ""
-        return {name: text for name, text in asdict(self).items() if text and name != skipped}
 
 
 @dataclass(frozen=True)
@@ -84,54 +46,7 @@ class SeriesQuestion:
         return {name: value for name, value in vars(self).items() if name != "every"}
 
 
-@dataclass(frozen=True)
-class SeriesWay:
-    """A change that makes the question feasible: its words and its form."""
-
-    words: str
-    form: SeriesForm
-
-
-@dataclass(frozen=True, eq=False)
-class SeriesAnswer:
-    """The result of a form: a design, or possible changes, or errors."""
-
-    form: SeriesForm
-    question: SeriesQuestion | None = None
-    design: SeriesDesign | None = None
-    headline: str = ""
-    plain: str = ""
-    summary: Summary | None = None
-    curves: SeriesCurves | None = None
-    refusal: str = ""
-    ways: tuple[SeriesWay, ...] = ()
-    wrong: dict[str, str] = field(default_factory=dict)  # field → sentence; "" for none in particular
-    command: str = ""
-    python: str = ""
-
-
-def from_query(query: Mapping[str, str]) -> SeriesForm:
-    """Fill a form from the address of a page.
-
-    Raises
-    ------
-    InputError
-        If a name is not one of the fields, or its text cannot be used.
-    """
-    known = [each.name for each in fields(SeriesForm)]
-    for name, text in query.items():
-        if name not in known:
-            raise InputError(f"this page has no field {quoted(name)}.")
-        require_choice(name, text, _CHOICES)
-    form = SeriesForm(**query)
-    try:
-        _read(form)
-    except FieldErrors as error:
-        raise InputError(first_of(error.fields)) from None
-    return form
-
-
-def _read(form: SeriesForm) -> SeriesQuestion:
+def _read(form: Form) -> SeriesQuestion:
     """Turn the fields into a question, or report every field that is wrong."""
     get = Reader()
     slots, agents = get("slots", whole, form.slots), get("agents", whole, form.agents)
@@ -169,25 +84,12 @@ def _positive(text: str) -> float:
     return value
 
 
-def plan_series(form: SeriesForm) -> SeriesAnswer:
-    """Answer the question of a form; errors are part of the answer."""
-    try:
-        question = _read(form)
-    except FieldErrors as error:
-        return SeriesAnswer(form, wrong=error.fields)
-    asked = SeriesAnswer(
-        form, question, curves=_curves(question), command=_command(question), python=_python(question)
-    )
-    try:
-        return _answered(asked, question, _design(question))
-    except Infeasible as error:
-        ways = tuple(_way(form, changes) for changes in error.alternatives)
-        return replace(asked, refusal=str(error), ways=ways)
-    except ParameterError as error:
-        return replace(asked, wrong={_FIELDS.get(error.field or "", error.field or ""): str(error)})
-    except ArithmeticError:
-        sentence = "these numbers overflow floating-point arithmetic: choose less extreme ones."
-        return SeriesAnswer(form, wrong={"": sentence})
+def _asked(form: Form, question: SeriesQuestion) -> PlanAnswer:
+    return PlanAnswer(form, question.keepers, command=_command(question), python=_python(question))
+
+
+def _drawn(asked: PlanAnswer, question: SeriesQuestion) -> PlanAnswer:
+    return replace(asked, slots=_curves(question))
 
 
 @lru_cache(maxsize=64)
@@ -209,8 +111,8 @@ def _curves(question: SeriesQuestion) -> SeriesCurves | None:
         return None
 
 
-def _answered(asked: SeriesAnswer, question: SeriesQuestion, found: SeriesDesign) -> SeriesAnswer:
-    unit = asked.form.unit.strip()
+def _answered(asked: PlanAnswer, question: SeriesQuestion) -> PlanAnswer:
+    found, unit = _design(question), asked.form.unit.strip()
     off = with_unit(shown_up(found.deviation, 4), unit)
     failing = f", except with probability {found.delta:g}" if found.delta else ""
     plain = (
@@ -221,8 +123,8 @@ def _answered(asked: SeriesAnswer, question: SeriesQuestion, found: SeriesDesign
         f"right at most {right_at_most(found.loss)} of the time. Protection: {strength(found.loss).name}."
     )
     return replace(
-        asked,
-        design=found,
+        _drawn(asked, question),
+        series=found,
         headline=f"Deviation {off} per mean",
         plain=plain,
         summary=found.summary(unit, question.slots_per_day),
@@ -248,15 +150,6 @@ def _hidden(question: SeriesQuestion, unit: str) -> str:
     }[question.hides.kind]
 
 
-def _way(form: SeriesForm, changes: Mapping[str, float]) -> SeriesWay:
-    ((name, value),) = changes.items()
-    text = f"{value:,}" if isinstance(value, int) else f"{value:.12g}"
-    said = "privacy loss" if name == "loss" else name
-    words = "trust one of two keepers" if name == "keepers" else f"{said} {text}"
-    change = {"budget" if name == "loss" else name: text}
-    return SeriesWay(words, replace(form, **change))
-
-
 def _command(question: SeriesQuestion) -> str:
     words = ["tacit", "design", "--series", str(question.slots), "--hides", str(question.hides)]
     words += ["--agents", str(question.agents), "--range", f"{typed(question.low)}:{typed(question.high)}"]
@@ -273,3 +166,6 @@ def _python(question: SeriesQuestion) -> str:
         f"answer = design_series(\n    {slots},\n    {str(hides)!r},\n{arguments})\n"
         "print(answer.mechanism, answer.deviation, answer.loss)"
     )
+
+
+PART = PlanPart(_read, _asked, _answered, _drawn)
