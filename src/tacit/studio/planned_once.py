@@ -124,7 +124,7 @@ def _answered(asked: PlanAnswer, question: Plan) -> PlanAnswer:
 
 
 def _liar(made: Promise, unit: str) -> str:
-    """Say how far one dishonest agent can move the result, where that is one number."""
+    """Say how far one dishonest agent can move a result of one number."""
     moved = made.moved_by(1)
     if moved is None or (made.question is not None and made.question.unit(made.mechanism.n) is None):
         return ""
