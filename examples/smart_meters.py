@@ -19,8 +19,7 @@ import pandapower as pp  # type: ignore[import-untyped]
 from shared import Found, options, rms, tell
 
 from tacit.base.arrays import FloatArray
-from tacit.core.mechanism.series import decoding_filter
-from tacit.core.theory.series import SeriesDesign, design_series, epsilon_of
+from tacit.core.series import SeriesDesign, decoding_filter, design_series, epsilon_of
 from tacit.lab.plots.style import BLUE, GREY, INK, RED, canvas, label_line, save, styled
 from tacit.lab.simulation import SeriesRuns, household_readings, simulate_series
 

@@ -10,7 +10,6 @@ from tests.attack.judges import judged, judged_by_other, second_verifier, stage
 from tests.runtime.builders import lines_of, save
 
 from tacit.core.history.file import encoded
-from tacit.core.mechanism.series import SeriesDecoder
 from tacit.core.protocol.codec import combined, digest
 from tacit.core.protocol.messages import (
     COORDINATOR,
@@ -26,6 +25,7 @@ from tacit.core.protocol.messages import (
 from tacit.core.protocol.notices import MeanPublished
 from tacit.core.protocol.places import LastUsed
 from tacit.core.protocol.records import Shut
+from tacit.core.series import SeriesDecoder
 from tacit.live.runtime.transcript import TranscriptWriter, line_of, own_frame
 
 

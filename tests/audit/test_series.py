@@ -5,7 +5,7 @@ import pytest
 
 from tacit.base.errors import ParameterError
 from tacit.cli.series import BUGS
-from tacit.core.theory.series import Hides, design_series
+from tacit.core.series import Hides, design_series
 from tacit.lab.audit.series import SERIES_BUGS, SLOTS, SeriesTrial, challenges, examine_series
 
 CAUGHT = {

@@ -19,7 +19,7 @@ from tacit.core.protocol.roster import COORDINATOR, Member, roster_leaf
 from tacit.core.protocol.schema import Deadlines
 from tacit.core.protocol.series import Series
 from tacit.core.protocol.session import LAST_EXPIRY, Session
-from tacit.core.theory.series import Hides, design_series
+from tacit.core.series import Hides, design_series
 
 
 def known_key(number: int, salt: str = "tacit") -> Ed25519PrivateKey:

@@ -16,7 +16,7 @@ import pytest
 from tacit.core.protocol.records import Closed, Disclosed, Spoke
 from tacit.core.protocol.roster import Member
 from tacit.core.protocol.session import Deadlines
-from tacit.core.theory.series import Hides
+from tacit.core.series import Hides
 from tacit.live.identity.identity import provision
 from tacit.live.identity.keys import key_text
 from tacit.live.identity.roster import Roster

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from tacit import ClientServer, Distributed, Fading, Graph
 from tacit.base.errors import ParameterError
 from tacit.base.report import Grid, html
+from tacit.core.series import design_series
 from tacit.core.theory.answers import design
 from tacit.core.theory.promise import analyze
-from tacit.core.theory.series import design_series
 from tacit.lab.audit import NOT_PROVED, AuditFinding, AuditReport, belief
 from tacit.lab.comparison import compare
 from tacit.lab.plots import curves, runs, show, style

@@ -19,7 +19,6 @@ from tests.doubles import (
 )
 
 from tacit.base.errors import FileError, LedgerError, ParameterError, StateError
-from tacit.core.mechanism.series import published
 from tacit.core.protocol.agent import AgentMachine
 from tacit.core.protocol.codec import Codec, combined, digest
 from tacit.core.protocol.coordinator import CoordinatorMachine
@@ -55,7 +54,7 @@ from tacit.core.protocol.records import (
 from tacit.core.protocol.roster import Member
 from tacit.core.protocol.session import Deadlines, Session
 from tacit.core.protocol.tables import AgentPhase, KeeperPhase
-from tacit.core.theory.series import Hides, loss_with
+from tacit.core.series import Hides, loss_with, published
 
 SALT = bytes(range(32))
 

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from tests.doubles import known_ephemeral, known_key, known_series
 
-from tacit.core.mechanism.series import Independent, SeriesAgent
 from tacit.core.protocol.agent import AgentMachine
 from tacit.core.protocol.codec import Codec
 from tacit.core.protocol.effects import Heard, ReadingReady, Start, Tick
@@ -21,7 +20,7 @@ from tacit.core.protocol.masks import mask, total
 from tacit.core.protocol.notices import SlotMissed
 from tacit.core.protocol.private_state import Budget
 from tacit.core.protocol.records import Sampled, Spoke
-from tacit.core.theory.series import design_series, epsilon_of
+from tacit.core.series import Independent, SeriesAgent, design_series, epsilon_of
 
 READ, FAIL, DOWN, BACK = "read", "fails", "down", "back"
 """What happens in a slot. `BACK`: the agent was killed before the slot, is back, and reads."""

@@ -15,7 +15,7 @@ import tacit
 from tacit.base.errors import FileError, InputError, LedgerError
 from tacit.core.protocol.records import Began, Closed
 from tacit.core.protocol.session import Session
-from tacit.core.theory.series import Hides
+from tacit.core.series import Hides
 from tacit.live.fleet import follower, hub_directory
 from tacit.live.fleet import gateway as gateway_module
 from tacit.live.fleet import hub as hub_module

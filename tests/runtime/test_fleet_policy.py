@@ -15,7 +15,7 @@ from tacit.base.errors import CapExceeded, FileError, InputError
 from tacit.core.law import OneShot
 from tacit.core.mechanism.lattice import Lattice
 from tacit.core.question import Count, GroupBy, Histogram, Mean, Quantile, Several, Sum, WeightedMean
-from tacit.core.theory.series import Hides
+from tacit.core.series import Hides
 from tacit.live.fleet.policy import Policy, read_policy, seconds
 from tacit.live.fleet.records import read_record
 from tacit.live.fleet.sources import (

@@ -21,7 +21,7 @@ from tacit.core.protocol.records import Began, Closed, Disclosed, Ended, Keyed, 
 from tacit.core.protocol.roster import Member
 from tacit.core.protocol.session import Deadlines, Session
 from tacit.core.question import Mean
-from tacit.core.theory.series import Hides, written
+from tacit.core.series import Hides, written
 from tacit.live.fleet.sources import (
     CallableSource,
     EnvironmentSource,

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.base.errors import ParameterError
-from tacit.core.mechanism.series import SeriesAgent, published
-from tacit.core.theory.series import design_series
+from tacit.core.series import SeriesAgent, design_series, published
 from tacit.lab.simulation.series import household_readings, simulate_series
 
 YEAR = 35_040

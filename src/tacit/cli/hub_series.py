@@ -33,7 +33,7 @@ def series_order(
 ) -> tuple[dict[str, Any], SeriesOrder]:
     """Return the promise and the timing of a series; refuse impossible ones."""
     from tacit.core.protocol.session import LAST_EXPIRY
-    from tacit.core.theory.series import Hides
+    from tacit.core.series import Hides
     from tacit.live.fleet.orders import SeriesOrder
 
     if hides is None or every is None:

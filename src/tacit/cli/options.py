@@ -313,7 +313,7 @@ def as_array(value: Numbers) -> float | FloatArray:
 
 def accepted(hides: str | None, delta: float | None) -> Hidden | None:
     """Return what an owner accepts of series; None without the options."""
-    from tacit.core.theory.series import Hides
+    from tacit.core.series import Hides
     from tacit.live.ledger.budget import Hidden
 
     if (hides is None) != (delta is None):

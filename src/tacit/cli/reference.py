@@ -15,7 +15,7 @@ from msgspec.structs import FieldInfo
 from tacit.cli import main
 from tacit.core.protocol.fields import Digest, Endpoint, MemberKey, Time, default_of, described_in, kind_of
 from tacit.core.protocol.schema import GraphSession, SeriesSession, ServerSession
-from tacit.core.theory.series import Hides
+from tacit.core.series import Hides
 
 _WIDTH = 100
 _ENOUGH = 2

@@ -24,7 +24,7 @@ from tacit.cli.series_design import (
 
 if TYPE_CHECKING:
     from tacit.base.arrays import FloatArray
-    from tacit.core.theory.series import SeriesDesign
+    from tacit.core.series import SeriesDesign
     from tacit.lab.simulation.series import Readings, SeriesRuns
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -127,7 +127,7 @@ def simulate(
     """
     if out is not None:
         output.require_writable(out, force)
-    from tacit.core.theory.series import design_series
+    from tacit.core.series import design_series
 
     made = design_series(**_question(**asked))
     from tacit.lab.simulation.series import simulate_series
@@ -176,7 +176,7 @@ def audit(
     """
     if broken is not None and broken not in BUGS:
         raise click.UsageError(f"For a series --broken must be one of {', '.join(BUGS)}, got {broken}.")
-    from tacit.core.theory.series import Hides, design_series
+    from tacit.core.series import Hides, design_series
 
     question = _question(**asked)
     made = design_series(mechanism=Hides.parse(question["hides"]).runs_with, **question)

@@ -13,8 +13,8 @@ from tacit.base.errors import ParameterError
 from tacit.cli import options
 
 if TYPE_CHECKING:
+    from tacit.core.series import SeriesDesign
     from tacit.core.theory.plan import Plan
-    from tacit.core.theory.series import SeriesDesign
 
 _TAKEN = frozenset({"agents", "keepers", "loss", "low", "high"})
 
@@ -38,7 +38,7 @@ delta_option = click.option(
 
 def design_series(slots: int, hides: str | None, delta: float, question: Plan) -> SeriesDesign:
     """Answer a question about a series; refuse options that it cannot use."""
-    from tacit.core.theory import series
+    from tacit.core.series import design as series
 
     what = require_hides(hides)
     require_only(question)

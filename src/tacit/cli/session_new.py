@@ -175,7 +175,7 @@ def _series(
     **given: Any,
 ) -> Session:
     """Make a series; refuse options that it cannot use."""
-    from tacit.core.theory.series import Hides
+    from tacit.core.series import Hides
     from tacit.live.sessions.series import draft_series
 
     require_only(question)

@@ -11,9 +11,9 @@ import numpy as np
 
 from tacit.base.arrays import FloatArray
 from tacit.base.report import Summary
+from tacit.core.series import SeriesDesign
 from tacit.core.theory.answers import Design
 from tacit.core.theory.plan import Plan
-from tacit.core.theory.series import SeriesDesign
 from tacit.lab.plots.curves import SeriesCurves
 from tacit.studio.form import Form
 

@@ -10,8 +10,8 @@ from typing import Any
 from tacit.base.errors import InputError, ParameterError
 from tacit.base.report import near
 from tacit.base.rounding import shown_up
+from tacit.core.series import Hides, SeriesDesign, design_series
 from tacit.core.theory.advice import right_at_most, strength
-from tacit.core.theory.series import Hides, SeriesDesign, design_series
 from tacit.lab.plots.curves import SLOTS, SeriesCurves, series_curves
 from tacit.studio.form import FieldErrors, Form, Reader, number, quoted, whole
 from tacit.studio.plan_answer import PlanAnswer, PlanPart
@@ -162,7 +162,7 @@ def _python(question: SeriesQuestion) -> str:
     slots, hides = asked.pop("slots"), asked.pop("hides")
     arguments = "".join(f"    {name}={typed(value)},\n" for name, value in asked.items())
     return (
-        "from tacit.core.theory.series import design_series\n\n"
+        "from tacit.core.series import design_series\n\n"
         f"answer = design_series(\n    {slots},\n    {str(hides)!r},\n{arguments})\n"
         "print(answer.mechanism, answer.deviation, answer.loss)"
     )

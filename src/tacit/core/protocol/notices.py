@@ -14,9 +14,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, final, get_args, get_type_hints
 
 from tacit.base.report.numbers import counted, near, up
-from tacit.core.mechanism.series import SeriesDecoder
 from tacit.core.protocol.messages import COORDINATOR, Reason, Refusal
 from tacit.core.protocol.standing import Counted, Loss, Standing
+from tacit.core.series import SeriesDecoder
 
 if TYPE_CHECKING:
     from tacit.core.protocol.session import Session

@@ -14,18 +14,18 @@ from msgspec.structs import force_setattr
 
 from tacit.base.errors import ParameterError
 from tacit.core.mechanism.lattice import Lattice
-from tacit.core.mechanism.series import (
-    GRID_BITS,
+from tacit.core.protocol.fields import FieldTable, Real, Time, about
+from tacit.core.series import (
+    Hides,
     Independent,
     SeriesAgent,
     SeriesCode,
     SeriesDecoder,
     SeriesGrid,
     SquareRoot,
-    require_slots,
+    loss_with,
 )
-from tacit.core.protocol.fields import FieldTable, Real, Time, about
-from tacit.core.theory.series import Hides, loss_with
+from tacit.core.series.codes import GRID_BITS, require_slots
 
 SERIES_KIND: Final = "series"
 """Stands for the noise law of a session that is a series."""

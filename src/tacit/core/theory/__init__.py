@@ -31,7 +31,6 @@ if not TYPE_CHECKING:
             "plan",
             "rates",
             "selection",
-            "series",
             "targets",
             "trust",
             "witness",

@@ -22,10 +22,9 @@ from scipy.stats import beta, binom, chi2, norm, poisson
 
 from tacit.base.arrays import BoolArray, FloatArray, IntArray
 from tacit.base.errors import ParameterError
-from tacit.core.mechanism.series import SeriesAgent
 from tacit.core.noise.safe import SafeGaussian
+from tacit.core.series import SeriesAgent, SeriesDesign, epsilon_of
 from tacit.core.theory.advice import ALL_KEEPERS
-from tacit.core.theory.series import SeriesDesign, epsilon_of
 from tacit.lab.audit.masked_frames import opening_finding
 from tacit.lab.audit.report import AuditFinding, AuditReport
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, final
 
 from tacit.base.report import Grid, near, up
-from tacit.core.theory.series import Hides, candidates, design_series
+from tacit.core.series import Hides, candidates, design_series
 from tacit.lab.simulation.series import Readings, SeriesRuns, simulate_series
 
 if TYPE_CHECKING:
-    from tacit.core.theory.series import Kind
+    from tacit.core.series.design import Kind
 
 SOURCES: Final[dict[Kind, str]] = {
     "square-root": "Fichtenberger, Henzinger, Upadhyay 2022",

@@ -268,7 +268,7 @@ def series_curves(
     delta: float = 1e-6,
 ) -> SeriesCurves:
     """Return the deviation of each mechanism for series of these lengths."""
-    from tacit.core.theory.series import Hides, candidates
+    from tacit.core.series import Hides, candidates
 
     sizes, what = tuple(sorted(set(slots))), Hides.parse(hides)
     asked: dict[str, Any] = {"agents": agents, "keepers": keepers, "epsilon": loss, "delta": delta}

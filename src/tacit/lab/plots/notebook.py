@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 from tacit.base.errors import ParameterError
 from tacit.core.graph import Graph
 from tacit.core.history import History
+from tacit.core.series import SeriesDesign
 from tacit.core.theory.answers import Design
 from tacit.core.theory.promise import Promise
-from tacit.core.theory.series import SeriesDesign
 from tacit.lab.audit.beliefs import Belief
 from tacit.lab.audit.report import AuditReport
 from tacit.lab.comparison.comparison import Comparison

@@ -17,13 +17,12 @@ import numpy as np
 from tacit.base.arrays import FloatArray, frozen
 from tacit.base.errors import ParameterError
 from tacit.base.report import Row, Shown, Summary, near, up
-from tacit.core.mechanism.series import published
 from tacit.core.noise.safe import SafeGaussian, SafeNoise
 from tacit.core.noise.simulated import as_seed
+from tacit.core.series import published
 
 if TYPE_CHECKING:
-    from tacit.core.mechanism.series import SeriesCode
-    from tacit.core.theory.series import SeriesDesign
+    from tacit.core.series import SeriesCode, SeriesDesign
 
 Readings: TypeAlias = Callable[[int, int], FloatArray]
 """The readings of agents `first` to `last` − 1, of shape (agents, slots)."""
@@ -159,7 +158,7 @@ def simulate_series(
 
     Examples
     --------
-    >>> from tacit.core.theory.series import design_series
+    >>> from tacit.core.series import design_series
     >>> made = design_series(96, "step:2", agents=1000, low=0, high=10, keepers=1)
     >>> ran = simulate_series(made, household_readings(96, 0, 10, seed=1), runs=1000, seed=1)
     >>> round(ran.deviation / made.deviation, 1)

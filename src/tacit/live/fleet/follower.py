@@ -35,7 +35,7 @@ from tacit.core.protocol.notices import MeanPublished, Notice, SlotMissed, Spoke
 from tacit.core.protocol.session import Session
 from tacit.core.protocol.standing import Standing
 from tacit.core.question import Missing
-from tacit.core.theory.series import written
+from tacit.core.series import written
 from tacit.live.fleet.channel import SessionChannel
 from tacit.live.fleet.follower_notices import (
     CertificateInstalled,

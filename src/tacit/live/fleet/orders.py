@@ -116,8 +116,8 @@ def designed(
     order: SessionOrder, members: Sequence[Member], keepers: Sequence[Member], hub: bytes
 ) -> Session:
     """Return the best session for an order; slow, so call it on a worker."""
+    from tacit.core.series import Hides
     from tacit.core.theory.plan import Plan
-    from tacit.core.theory.series import Hides
     from tacit.live.identity.roster import Roster
     from tacit.live.sessions.design import draft
     from tacit.live.sessions.series import draft_series
@@ -197,10 +197,10 @@ def can_begin(session: Session, unwilling: Collection[str]) -> bool:
 
 def require_useful_order(order: SessionOrder, agents: int) -> None:
     """Refuse an order whose means would say nothing with so many agents."""
+    from tacit.core.series import Hides, design_series
     from tacit.core.theory.advice import require_useful
     from tacit.core.theory.answers import answer
     from tacit.core.theory.plan import Plan
-    from tacit.core.theory.series import Hides, design_series
 
     asked, kept = order.question, len(order.keepers)
     if order.series is None:

@@ -21,8 +21,8 @@ from tacit.base.errors import FileError, InputError
 from tacit.base.report import counted
 from tacit.core.protocol.fields import converted
 from tacit.core.question import Mean, Question, parse_question, short_form
+from tacit.core.series import Hides
 from tacit.core.theory.privacy import require_adjacency
-from tacit.core.theory.series import Hides
 from tacit.live.fleet.messages import AGENT, KEEPER, Refusal
 from tacit.live.fleet.sources import (
     CallableSource,

@@ -9,8 +9,8 @@ from tacit.core.protocol.codec import Codec
 from tacit.core.protocol.notices import MeanPublished
 from tacit.core.protocol.records import Closed, Record
 from tacit.core.protocol.standing import Loss, Standing
+from tacit.core.series import written
 from tacit.core.theory.advice import absences
-from tacit.core.theory.series import written
 from tacit.live.runtime.transcript import own_frame
 from tacit.live.sessions.series import explain_series
 

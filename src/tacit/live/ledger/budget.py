@@ -34,7 +34,7 @@ from tacit.base.rounding import fraction_up, shown_up
 from tacit.core.protocol.exact_loss import as_fraction, exact, up, within
 from tacit.core.protocol.private_state import Budget
 from tacit.core.protocol.roster import require_name
-from tacit.core.theory.series import Hides
+from tacit.core.series import Hides
 from tacit.live.ledger.schema import Capped, Reserved, SpentSum, in_digits
 
 _MOST_NAMED = 3

@@ -34,8 +34,8 @@ import msgspec
 from tacit.base.errors import CapExceeded, InputError, LedgerError, SessionOver
 from tacit.base.rounding import fraction_up
 from tacit.core.protocol.records import Record, Spoke, decode_record, encode_record
+from tacit.core.series import Hides, written
 from tacit.core.theory.privacy import require_adjacency
-from tacit.core.theory.series import Hides, written
 from tacit.live.ledger import compaction, schema
 from tacit.live.ledger.budget import (
     Balance,

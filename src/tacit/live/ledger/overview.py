@@ -11,7 +11,7 @@ from typing import Any, final
 
 from tacit.base.report import Row, Shown, Summary, near, up
 from tacit.core.protocol.records import Began
-from tacit.core.theory.series import Hides
+from tacit.core.series import Hides
 from tacit.live.ledger.ledger import Ledger
 
 

@@ -74,7 +74,7 @@ from tacit.core.protocol.records import (
 from tacit.core.protocol.series import Series
 from tacit.core.protocol.session import Session
 from tacit.core.protocol.signatures import SIGNATURE_BYTES
-from tacit.core.theory.series import written as series_words
+from tacit.core.series import written as series_words
 
 
 def header(session: Session, by: int) -> Content:

@@ -33,8 +33,8 @@ from tacit.core.protocol.fields import (
 )
 from tacit.core.protocol.schema import AnySession, AroundServer, Listed, read_tables, session_of, tables_of
 from tacit.core.protocol.session import Session
-from tacit.core.theory.series import Hides
-from tacit.core.theory.series import written as hidden_text
+from tacit.core.series import Hides
+from tacit.core.series import written as hidden_text
 from tacit.live.identity.keys import hash_bytes, key_bytes, key_text
 from tacit.live.transport.schemes import is_endpoint
 

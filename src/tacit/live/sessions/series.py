@@ -18,8 +18,8 @@ from tacit.core.protocol.fields import Time
 from tacit.core.protocol.schema import Deadlines
 from tacit.core.protocol.series import Series
 from tacit.core.protocol.session import LAST_EXPIRY, Session
+from tacit.core.series import Hides, design_series, epsilon_of, mu_of, pattern_costs, written
 from tacit.core.theory.advice import require_useful
-from tacit.core.theory.series import Hides, design_series, epsilon_of, mu_of, pattern_costs, written
 from tacit.live.identity.keys import key_text
 from tacit.live.identity.roster import Roster
 from tacit.live.sessions.check import keeper_notes

@@ -6,8 +6,8 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 from tacit.base.report import Row, Summary, component_rows, each, near, result_row, up
+from tacit.core.series import written
 from tacit.core.theory.advice import NOT_COVERED, SELECTION
-from tacit.core.theory.series import written
 
 if TYPE_CHECKING:
     from tacit.live.verification.verdict import Accuracy, Verdict

@@ -12,8 +12,8 @@ from scipy.special import log_ndtr
 
 from tacit.base.errors import Infeasible, ParameterError
 from tacit.core.law import gaussian
-from tacit.core.theory import series
-from tacit.core.theory.series import Hides, design_series
+from tacit.core.series import Hides, design_series
+from tacit.core.series import design as series
 
 YEAR = 35_040
 

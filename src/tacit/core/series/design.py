@@ -19,7 +19,7 @@ import numpy as np
 from tacit.base.errors import ParameterError
 from tacit.base.report import Shown, Summary
 from tacit.core.law.gaussian import delta_of, epsilon_of, mu_of
-from tacit.core.mechanism.series import (
+from tacit.core.series.codes import (
     GRID_BITS,
     MOST_SLOTS,
     BinaryTree,
@@ -299,7 +299,7 @@ class SeriesDesign(Shown):
 
     def summary(self, unit: str = "", slots_per_day: int = 96) -> Summary:
         """Return the design for people, in the unit of the values."""
-        from tacit.core.theory.series_rows import series_summary
+        from tacit.core.series.rows import series_summary
 
         return series_summary(self, unit, slots_per_day)
 
@@ -410,7 +410,7 @@ def design_series(
     best: Kind = min(found, key=lambda name: found[name])
     kind: Kind = best if mechanism is None else mechanism
     if mechanism is None and found[kind] > span / 2:
-        from tacit.core.theory.series_alternatives import AskedSeries
+        from tacit.core.series.alternatives import AskedSeries
 
         AskedSeries(slots, what, agents, span, keepers, loss, delta).refuse()
     noise = noise_for(kind, slots, what, span=span, epsilon=loss, delta=delta)

@@ -12,17 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.base.errors import ParameterError, StateError
-from tacit.core.mechanism.series import (
+from tacit.core.series import (
     BinaryTree,
+    Hides,
     Independent,
     SeriesAgent,
     SeriesGrid,
     SquareRoot,
     decoding_filter,
+    delta_of,
+    design_series,
     energy,
+    loss_with,
     published,
 )
-from tacit.core.theory.series import Hides, delta_of, design_series, loss_with
 
 CODES = [SquareRoot, BinaryTree, Independent]
 YEAR = 35_040

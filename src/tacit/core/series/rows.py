@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tacit.base.report import Row, Summary, up
-from tacit.core.theory import series
+from tacit.core.series import design as series
 
 if TYPE_CHECKING:
-    from tacit.core.theory.series import SeriesDesign
+    from tacit.core.series.design import SeriesDesign
 
 MECHANISMS = {
     "square-root": "square root of summation: agents send filtered readings, with fresh Gaussian noise",

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from tacit.base.errors import Infeasible
 from tacit.base.rounding import shown_up
-from tacit.core.theory.series import Hides, candidates
+from tacit.core.series.design import Hides, candidates
 
 _DIGITS = 4
 _MOST_LOSS = 20.0  # a larger loss protects nobody

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from tacit.base.errors import ParameterError, StateError
-from tacit.core.mechanism.series import (
+from tacit.core.series import (
     BinaryTree,
+    Hides,
     Independent,
     SeriesAgent,
     SeriesDecoder,
@@ -15,7 +16,6 @@ from tacit.core.mechanism.series import (
     encoding_filter,
     published,
 )
-from tacit.core.theory.series import Hides
 
 GRID = SeriesGrid(-20, 1.0, 11.0)
 
