@@ -98,6 +98,7 @@ class Design(ByValue, Shown):
         other = Gaussian.best_for(law.sigma, mu, promise.horizon)
         asked = {"low", "high", "question"}
         given = {name: value for name, value in plan.promised().items() if name not in asked}
+        given["failure_probability"] = promise.failure_probability  # it may be what was asked for
         return analyze(plan.place(other, self.mechanism.n), **given, delta=plan.delta)
 
     @property
