@@ -76,6 +76,7 @@ REFERENCE = [
     ("14: rounding gain, lively", lively().rounding_gain, 8.35135135135135),
     ("17: a preference, S of 24", preferred(24), 13.407533141226),
     ("17: a preference, S of 96", preferred(96), 48.021932158338),
+    ("17: a preference, S of 672", preferred(672), 324.933849657360),
     ("24: lively, private acceleration", lively(acceleration=1).spent(np.ones(100)), 2.4594579900843505),
     ("26: lively box, its value", LIVELY_BOX.value, 1876.52611001331),
     ("26: lively box, weight of a corner", LIVELY_BOX.corners.max(), 0.987229260781),
@@ -357,6 +358,43 @@ def test_what_makes_no_sense_is_refused(change, words):
     given = {"A": TRUCK_A, "B": [0, 0.25], "C": C, "private": {"speed": 1.0}, "names": NAMES} | change
     with pytest.raises(ParameterError, match=words):
         Linear(**given)
+
+
+def test_state_spaces_of_python_control_are_taken_as_they_are():
+    control = pytest.importorskip("control")
+    flow = control.ss([[0, 1], [-2, -3]], [[0], [2]], [[1, 0]], [[0]], states=["v", "a"])
+    private = {"v": 1.0}
+    motion = Linear.of_system(flow, seconds=0.5, private=private)
+    held = flow.sample(0.5, method="zoh")
+    np.testing.assert_allclose(motion.A, held.A, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(motion.B, np.ravel(held.B), rtol=1e-12, atol=1e-15)
+    assert motion.names == ("v", "a")
+    taken = Linear.of_system(held, private=private)
+    assert (taken.A == held.A).all()
+    assert (taken.C == held.C).all()
+    assert taken.lag == pytest.approx(motion.lag)
+    # a transfer function, and a loop that python-control closed
+    engine = control.ss(control.tf([1], [0.5, 1]))
+    loop = control.feedback(control.ss(control.tf([0.5], [1, 0])) * engine, 1)
+    assert Linear.of_system(loop, seconds=0.25, private={0: 1.0}).gain == pytest.approx(1, abs=1e-12)
+    with pytest.raises(ParameterError, match=r"has steps of 0\.5 seconds"):
+        Linear.of_system(held, seconds=0.25, private=private)
+    two = control.ss([[0.5]], [[1, 1]], [[1]], [[0, 0]], 0.5)
+    with pytest.raises(ParameterError, match="B must have 1 numbers"):
+        Linear.of_system(two, private={0: 1.0})
+
+
+def test_noise_once_for_a_measured_state_is_refused():
+    """Section 9. The messages of a measured state say what its plant does, so its noise must be fresh."""
+    measured = Linear(TRUCK_A, [0, 0.25], C, private={0: 1.0}, measured=True)
+    for make in (lambda: OneShot.best(measured, 1.0), lambda: epsilon(OneShot(measured, 2.0))):
+        with pytest.raises(MotionError, match=r"this one is measured.*compute a reference.*fresh noise"):
+            make()
+    with pytest.raises(MotionError, match="this one is measured"):
+        server(OneShot(measured, 2.0), 2).execute(np.zeros((2, 2)), np.zeros((3, 2)))
+    found = tacit.design(motion=measured, loss=1, rounds=20, agents=4)
+    assert "one-shot" not in found.promises
+    assert found.price is None
 
 
 def test_what_is_not_known_of_linear_agents_is_refused():

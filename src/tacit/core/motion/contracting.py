@@ -24,7 +24,7 @@ from tacit.base.errors import MotionError, ParameterError
 from tacit.base.rounding import Extended, extended, fraction_up
 from tacit.core.motion.base import Motion
 from tacit.core.motion.dyadic import is_positive, solved
-from tacit.core.motion.linear import MOST_CORNERED, as_matrix, as_vector, private_widths
+from tacit.core.motion.linear import MOST_CORNERED, as_matrix, as_vector, measured_once, private_widths
 
 _TRIES = 6
 _MARGIN = 1 + 1e-9  # a rate found by floats is raised by this before it is proved
@@ -170,9 +170,8 @@ class Contracting(ByValue, Motion):
 
     def disturb(self, state: Any, noise: Any) -> Any:
         """Return starts whose one private component is noisy."""
-        if len(self.private) > 1:
-            raise self.undefined("noise once for several components", "how noise is split")
-        return state + np.asarray(noise)[..., None] * np.eye(self.dimension)[self.private[0][0]]
+        component, _ = self._single()
+        return state + np.asarray(noise)[..., None] * np.eye(self.dimension)[component]
 
     def of_agent(self, i: int) -> Contracting:
         """Return this motion: all agents share it."""
@@ -219,9 +218,15 @@ class Contracting(ByValue, Motion):
     @property
     def width(self) -> float:
         """How far the one private component may change per unit of adjacency."""
+        return self._single()[1]
+
+    def _single(self) -> tuple[int, float]:
         if len(self.private) > 1:
             raise self.undefined("noise once for several components", "how noise is split")
-        return float(self.private[0][1])
+        if self.measured:
+            raise measured_once()
+        component, half = self.private[0]
+        return int(component), float(half)
 
     @property
     def lag(self) -> float:

@@ -519,6 +519,8 @@ class Linear(ByValue, Motion):
                 f"{what} needs one private component, got {len(self.private)}: how the loss is split among "
                 "several is not decided here. Take fresh noise, or agents with one private component."
             )
+        if self.measured:
+            raise measured_once()
         component, half = self.private[0]
         return int(component), float(half)
 
@@ -607,6 +609,15 @@ class Linear(ByValue, Motion):
             power, column = power @ self.A, self.A @ column
         most = float((grown * start + heard * feedback).max()) * (1 + 1e-9)
         return max(most, start, feedback)
+
+
+def measured_once() -> MotionError:
+    """Return the refusal of noise that is drawn once for a measured state."""
+    return MotionError(
+        "noise that is drawn once needs a computed state, and this one is measured: added to it, two "
+        "messages would give the start away. Let the agent compute a reference (measured = false) that "
+        "its plant follows, or take fresh noise."
+    )
 
 
 def as_matrix(given: Any, what: str) -> FloatArray:
