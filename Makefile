@@ -13,7 +13,7 @@ TIMES ?= 20
 # Images often set this. The tests start hundreds of processes, and each would compile all of tacit again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run studio test test-long test-portable test-repeat browser lint bench docs clean
+.PHONY: run studio test test-long test-portable test-repeat programs lint bench docs clean
 
 run: $(RUNS)  ## a real session on this machine: 20 agents over mutual TLS, some killed
 	$(BIN)/tacit demo
@@ -33,8 +33,9 @@ test-portable: $(READY)  ## the same as test, without what this CPU has and othe
 test-repeat: $(READY)  ## what runs side by side (threads, tasks, processes), TIMES times (20) or to the first failure
 	for i in $$(seq $(TIMES)); do echo "== $$i of $(TIMES)"; $(PYTEST) -q -x -m 'concurrent and not long' || exit 1; done
 
-browser:  ## install Debian's chromium, for the tests of pages (as root); without it they are skipped
-	@command -v chromium >/dev/null || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends chromium; }
+PROGRAMS := chromium mosquitto mosquitto-clients sqlite3 curl
+programs:  ## install from Debian, as root, what tests run besides Python; without these they are skipped
+	@dpkg -s $(PROGRAMS) >/dev/null 2>&1 || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PROGRAMS); }
 
 lint: $(READY)  ## style, types, layers
 	$(BIN)/ruff check .

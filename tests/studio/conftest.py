@@ -24,7 +24,7 @@ def find_browser() -> str | None:
 def need_browser() -> str:
     found = find_browser()
     if found is None:
-        pytest.skip("no chromium in the PATH: install it, on Debian and Ubuntu with `make browser` as root")
+        pytest.skip("no chromium in the PATH: install it, on Debian and Ubuntu with `make programs` as root")
     return found
 
 

@@ -13,5 +13,5 @@ def test_without_a_browser_tests_are_skipped_and_nothing_is_installed(monkeypatc
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(subprocess, "run", start)
     monkeypatch.setattr(subprocess, "Popen", start)
-    with pytest.raises(pytest.skip.Exception, match="make browser"):
+    with pytest.raises(pytest.skip.Exception, match="make programs"):
         need_browser()
