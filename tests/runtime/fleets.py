@@ -101,12 +101,16 @@ class Fleet:
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         self.folder, self.home, self.address = folder, folder / "hub", f"wss://localhost:{port}"
+        self.addresses = [self.address]
+        """Where members try to reach the hub."""
         self.fingerprint = new_hub(folder / "hub", self.address, listen=f"wss://127.0.0.1:{port}")
         self.told, self.keys, self.hub = Told(), {}, None
         self.clock, self.transcripts = clock, transcripts
 
     def invite(self, pattern, *, expires=None, days=30.0, **changes):
-        made = new_invitation(self.address, self.fingerprint, pattern, expires or int(time.time() + 600))
+        made = new_invitation(
+            " ".join(self.addresses), self.fingerprint, pattern, expires or int(time.time() + 600)
+        )
         store = HubStore(self.folder / "hub")
         store.invite(made.number, secret_digest(made.secret), made.pattern, made.expires, days)
         store.close()
@@ -152,7 +156,7 @@ class Fleet:
         path = self.folder / f"{name}.toml"
         path.write_text(
             policy_text(
-                hub=self.address,
+                hub=self.addresses,
                 authority=self.fingerprint,
                 keys=name,
                 ledger=f"{name}.ledger",

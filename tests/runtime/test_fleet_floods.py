@@ -64,7 +64,7 @@ async def hostile(fleet, name):
         if isinstance(message, SessionOffer):
             offers.put_nowait(read_offer(message))
 
-    connection = HubConnection(fleet.address, loaded(fleet.folder / name), "agent", said=said)
+    connection = HubConnection([fleet.address], loaded(fleet.folder / name), "agent", said=said)
     running = asyncio.ensure_future(connection.run())
     await fleet.until(lambda: name in {m.name for m in fleet.hub.gateway.members.values() if m.role})
     try:
@@ -161,7 +161,7 @@ def test_pings_are_counted_too(tmp_path, monkeypatch):
                 other = hub.gateway.members["mallory"].link
                 await fleet.until(lambda: other.allowance.wait > 0)
                 assert other._resting
-            again = HubConnection(fleet.address, loaded(fleet.folder / "mallory"), "agent", said=print)
+            again = HubConnection([fleet.address], loaded(fleet.folder / "mallory"), "agent", said=print)
             running = asyncio.ensure_future(again.run())  # a new connection does not refill the allowance
             await fleet.until(lambda: again.why is not None)
             assert "too often" in again.why

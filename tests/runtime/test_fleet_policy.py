@@ -314,7 +314,7 @@ def test_questions_that_make_no_sense_are_refused(tmp_path, text, table, told):
 
 
 def test_a_keeper_judges_its_own_place_alone(policy, path):
-    keeper = Policy(policy.hub, policy.authority, policy.keys, policy.ledger, "keeper", longest=7200.0)
+    keeper = Policy(policy.hubs, policy.authority, policy.keys, policy.ledger, "keeper", longest=7200.0)
     with Ledger(path) as ledger:
         assert judged(keeper, soon(), ledger, who=3) is None
         assert judged(keeper, soon(), ledger, who=0).why == "roster"

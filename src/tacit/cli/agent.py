@@ -102,7 +102,7 @@ async def _follow(
     from tacit.live.runtime.process_notices import ServiceWaits, StatusServed, Trouble
 
     name, used, tried = policy.keys.name, policy, policy
-    shown = LatePages("follower", name, policy.role, policy.hub, told.trouble)
+    shown = LatePages("follower", name, policy.role, policy.hubs[0], told.trouble)
 
     async def means(agent: FleetAgent) -> None:
         async for mean in agent:
@@ -124,7 +124,7 @@ async def _follow(
             try:
                 async with FleetAgent(tried, tell=_SmallLog(told)) as agent:
                     used, shown.pages = tried, AgentPages(agent)
-                    told(Following(agent.name, used.hub))
+                    told(Following(agent.name, ", ".join(used.hubs)))
                     try:
                         tried = await _first(means(agent), asked())
                     finally:

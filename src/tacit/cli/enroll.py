@@ -302,7 +302,7 @@ def _write_policy(path: Path, found: Any, keys: Path, keeper: bool, given: dict[
             "trust": {name: key_text(key) for name, key in parse_trust(given["trust"]).items()},
         }
     text = policy_text(
-        hub=found.address,
+        hub=found.addresses,
         authority=found.fingerprint,
         keys=Path(keys.name),
         ledger=Path(f"{keys.name}.ledger"),

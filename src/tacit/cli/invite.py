@@ -36,7 +36,11 @@ Examples:
     "--days", type=options.NUMBER, default=90.0, show_default=True, help="Days that the certificate is valid."
 )
 @click.option(
-    "--address", help="Where the agent reaches the hub, wss://host:port.  [default: the hub's address]"
+    "--address",
+    "addresses",
+    multiple=True,
+    help="Where the agent reaches the hub, wss://host:port; once for each of its hosts.  [default: the hub's "
+    "address]",
 )
 @click.option(
     "--withdraw", is_flag=True, help="Withdraw unused invitations for names that match; '*' is all."
@@ -49,7 +53,7 @@ def command(
     count: int,
     hours: float,
     days: float,
-    address: str | None,
+    addresses: tuple[str, ...],
     withdraw: bool,
     as_json: bool,
 ) -> None:
@@ -66,7 +70,7 @@ def command(
     from tacit.live.identity.identity import load_authority
 
     if withdraw:
-        if more := options.given("count", "hours", "days", "address"):
+        if more := options.given("count", "hours", "days", "addresses"):
             raise click.UsageError(f"{', '.join(more)} cannot go with --withdraw.")
         with closing(HubStore(home)) as store:
             count = sum(map(store.withdraw, names))
@@ -86,7 +90,7 @@ def command(
             )
     with closing(HubStore(home)) as store:
         fingerprint = load_authority(home / AUTHORITY).certificate.key_fingerprint
-        at = store.setting("address") if address is None else address
+        at = " ".join(addresses) or store.setting("address")
         expires = math.ceil(time.time() + 3600 * hours)
         made = [new_invitation(at, fingerprint, name, expires) for name in names for _ in range(count)]
         for one in made:

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
+from tacit.base.arguments import plain
 from tacit.base.errors import FileError, InputError
 from tacit.base.files import read_public
 from tacit.base.report import Row, Shown, Summary
@@ -23,6 +24,7 @@ from tacit.live.fleet.invitation import Invitation, require_invited, secret_dige
 from tacit.live.fleet.messages import (
     AUTHORITY_PATH,
     ENROL_PATH,
+    STANDS_BY,
     EnrolmentAnswer,
     EnrolmentRequest,
     decode_control,
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
     from tacit.live.fleet.store import HubStore
 
 _SECONDS = 15.0
-_MOST_ANSWER = 1 << 16
+_MOST_ANSWER, _MOST_SENTENCE = 1 << 16, 200
 
 
 @final
@@ -143,7 +145,7 @@ class Enrolled(Shown):
         key = "your public signing key; compare it with what the hub's operator sees"
         expires = f"{self.identity.expires:%Y-%m-%d %H:%M} UTC"
         rows = [
-            Row("hub", self.invitation.address),
+            Row("hub", ", ".join(self.invitation.addresses)),
             Row("authority", self.invitation.fingerprint, authority),
             Row("key", self.identity.key, key),
             Row("expires", expires, "renewed automatically while the agent runs"),
@@ -162,7 +164,7 @@ def enroll(invitation: Invitation, directory: Path, name: str | None = None) -> 
         raise InputError(f"the invitation expired on {invitation.expiry}: ask for another one.")
     if (directory / TLS).exists():
         raise FileError(f"{directory} has a certificate already: choose another directory (--out).")
-    authority = fetch_authority(invitation.address, invitation.authority)
+    address, authority = _reached(invitation)
     if not (directory / NEXT).exists():
         new_agent(chosen, directory)
     request = read_public(directory / REQUEST)
@@ -170,7 +172,7 @@ def enroll(invitation: Invitation, directory: Path, name: str | None = None) -> 
         raise FileError(
             f"{directory} holds keys of {found}, not of {chosen}: choose another directory (--out)."
         )
-    answer = _asked(invitation, authority, request)
+    answer = _asked(invitation, address, authority, request)
     if not answer.bundle:
         raise InputError(f"the hub refuses: {answer.why}")
     if not read_certificates(answer.bundle, "the hub's answer")[-1].same_key(authority):
@@ -186,6 +188,22 @@ def _chosen(invitation: Invitation, name: str | None) -> str:
     chosen = invitation.pattern if name is None else name
     require_invited(chosen, invitation.pattern)
     return chosen
+
+
+def _reached(invitation: Invitation) -> tuple[str, Certificate]:
+    """Return the first address that takes members, and the authority."""
+    first: _NotHere | None = None
+    for address in invitation.addresses:
+        try:
+            return address, fetch_authority(address, invitation.authority)
+        except _NotHere as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+class _NotHere(InputError):
+    """No hub that enrols answers at an address: another one of it may."""
 
 
 def fetch_authority(address: str, fingerprint: bytes) -> Certificate:
@@ -204,9 +222,11 @@ def fetch_authority(address: str, fingerprint: bytes) -> Certificate:
         answer = connection.getresponse()
         data = answer.read(_MOST_ANSWER)
     except (OSError, http.client.HTTPException) as error:
-        raise InputError(why_not_reached(address, error)) from None
+        raise _NotHere(why_not_reached(address, error)) from None
     finally:
         connection.close()
+    if answer.status == STANDS_BY:
+        raise _NotHere(f"{address} refuses: {plain(data[:_MOST_SENTENCE].decode(errors='replace'))}")
     if answer.status != http.client.OK:
         raise InputError(f"{address} answers, and is not a hub of tacit.")
     found = read_certificates(data, "the authority's certificate")[0]
@@ -219,7 +239,7 @@ def fetch_authority(address: str, fingerprint: bytes) -> Certificate:
     return found
 
 
-def _asked(invitation: Invitation, authority: Certificate, request: bytes) -> EnrolmentAnswer:
+def _asked(invitation: Invitation, address: str, authority: Certificate, request: bytes) -> EnrolmentAnswer:
     """Send the invitation over TLS, trusting only this authority."""
     from websockets.exceptions import WebSocketException
     from websockets.sync.client import connect
@@ -228,7 +248,6 @@ def _asked(invitation: Invitation, authority: Certificate, request: bytes) -> En
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.load_verify_locations(cadata=authority.pem().decode("ascii"))
     ask = EnrolmentRequest(invitation.number, invitation.secret, request)
-    address = invitation.address
     try:
         with connect(
             address + ENROL_PATH, ssl=context, compression=None, proxy=None, open_timeout=_SECONDS

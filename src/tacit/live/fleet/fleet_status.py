@@ -112,7 +112,7 @@ class AgentPages(StatusPages):
             kind="follower",
             name=agent.name,
             role=policy.role,
-            hub=policy.hub,
+            hub=connection.endpoint,
             state="connected" if connection.connected else "disconnected",
             ready=trouble is None,
             trouble=trouble,

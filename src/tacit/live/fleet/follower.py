@@ -177,7 +177,7 @@ class FleetAgent:
         source = self.policy.source
         self._source = None if source is None else WatchedSource(source, self.readiness)
         self.connection = HubConnection(
-            self.policy.hub,
+            self.policy.hubs,
             self.identity,
             self.policy.role,
             said=self._hear,

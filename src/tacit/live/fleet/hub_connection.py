@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, final
 
@@ -21,6 +21,7 @@ from tacit.live.fleet.messages import (
     HUB_PATH,
     ID_BYTES,
     SESSION,
+    STANDS_BY,
     AnyMessage,
     ChannelClosed,
     ChannelOpen,
@@ -28,6 +29,7 @@ from tacit.live.fleet.messages import (
     decode_control,
     encode_control,
     marked_frame,
+    referred,
 )
 from tacit.live.identity.roster import COORDINATOR as COORDINATOR_NAME
 from tacit.live.transport.connection_diagnosis import (
@@ -48,8 +50,10 @@ if TYPE_CHECKING:
 CLOCKS_DIFFER = 60.0
 """Seconds between two clocks that are worth a sentence."""
 _FORBIDDEN = 403
+_FAILURES = (OSError, TacitError, ConnectionRefused, ValueError, WebSocketException)
+"""Why a connection is not made."""
 _PATIENCE = 3.0  # seconds without a connection before someone is told that nobody listens (yet)
-_FIRST_WAIT, _LONGEST_WAIT, _SETTLED = 0.1, 15.0, 5.0
+_FIRST_WAIT, _STANDBY_WAIT, _LONGEST_WAIT, _SETTLED = 0.1, 2.0, 15.0, 5.0
 _HANDSHAKE = 20.0
 _TICK, _PING_AFTER, _END_AFTER = 1.0, 5, 10
 _QUEUE_BYTES = 1 << 26
@@ -61,8 +65,9 @@ class HubConnection:
 
     Parameters
     ----------
-    endpoint : str
-        Where the hub is, ``wss://host:port``.
+    endpoints : sequence of str
+        Where the hub is, ``wss://host:port``: one address, or those of its hosts, which are tried in turn.
+        A host that stands by says where the leader is, and that one is tried next.
     role : str
         Whether this member is an agent or a keeper, as it tells the hub.
     said : callable
@@ -75,7 +80,7 @@ class HubConnection:
 
     def __init__(
         self,
-        endpoint: str,
+        endpoints: Sequence[str],
         identity: Identity,
         role: str,
         *,
@@ -85,8 +90,9 @@ class HubConnection:
         position: Callable[[], Position | None] = lambda: None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        self._host, self._port = require_endpoint(endpoint)
-        self._endpoint, self._role = endpoint, role
+        for endpoint in endpoints:
+            require_endpoint(endpoint)
+        self._endpoints, self.endpoint, self._role = tuple(endpoints), endpoints[0], role
         self.identity = identity
         self._said, self._here, self._trouble = said, here, trouble
         self._sometimes = SparseLog(trouble)  # what the hub can cause as often as it likes
@@ -176,46 +182,67 @@ class HubConnection:
         wait, since = _FIRST_WAIT, time.monotonic()
         while True:
             try:
-                link = await self._connected()
-            except (OSError, TacitError, ConnectionRefused, ValueError, WebSocketException) as error:
+                link = await self._reached()
+            except _FAILURES as error:
                 refused = isinstance(error, ConnectionRefused)
                 self._explain(error, time.monotonic() - since)
                 # A hub that forbids us does not change its mind within a second, so it is asked seldom.
                 wait = _LONGEST_WAIT if refused and getattr(error, "status", 0) == _FORBIDDEN else wait
+                # One that stands by may lead within seconds.
+                longest = _STANDBY_WAIT if getattr(error, "status", 0) == STANDS_BY else _LONGEST_WAIT
             else:
-                self.why, start = None, time.monotonic()
+                self.why, start, longest = None, time.monotonic(), _LONGEST_WAIT
                 await link.lost
                 since = time.monotonic()
                 wait = _FIRST_WAIT if since - start > _SETTLED or self._again else wait
                 self._again = False
                 if link.goodbye:
-                    self._tell(f"{self._endpoint} has ended the connection: {link.goodbye}.")
+                    self._tell(f"{self.endpoint} has ended the connection: {link.goodbye}.")
             # At random: otherwise a whole fleet would come back at the same moment after a restart.
             await asyncio.sleep(wait * random.uniform(0.5, 1.5))
-            wait = min(2 * wait, _LONGEST_WAIT)
+            wait = min(2 * wait, longest)
+
+    async def _reached(self) -> Link:
+        """Connect to the first host that takes members; try each once.
+
+        The last one comes first. One that stands by names the leader, which comes next: a host proves itself
+        by its certificate, whoever named it.
+        """
+        waiting, tried = [self.endpoint, *self._endpoints], set[str]()
+        while True:
+            self.endpoint = waiting.pop(0)
+            tried.add(self.endpoint)
+            try:
+                return await self._connected()
+            except _FAILURES as error:
+                leader = referred(error) if len(tried) <= len(self._endpoints) else None
+                waiting = [one for one in (leader, *waiting) if one is not None and one not in tried]
+                if not waiting:
+                    raise
 
     async def _connected(self) -> Link:
         self._credentials.reload()
         name = self._credentials.certificate.name
         self._credentials.certificate.require_current(f"the certificate of {name}")
+        host, port = require_endpoint(self.endpoint)
         link = Link(
             self,
-            Channel(self._credentials.client, self._host),
-            uri=f"{self._endpoint}{HUB_PATH}{name}",
+            Channel(self._credentials.client, host),
+            uri=f"{self.endpoint}{HUB_PATH}{name}",
             frame_bytes=FRAME_BYTES,
             queue_bytes=_QUEUE_BYTES,
         )
-        await link.connect(self._host, self._port, _HANDSHAKE)
+        await link.connect(host, port, _HANDSHAKE)
         return link
 
     def _explain(self, error: Exception, seconds: float) -> None:
         match error:
             case ConnectionRefused():
-                sentence = f"{self._endpoint} refuses us: {error.sentence}"
+                sentence = f"{self.endpoint} refuses us: {error.sentence}"
             case TacitError():
                 sentence = str(error)
             case _:
-                sentence = why_not_reached(self._endpoint, error)
+                sentence = why_not_reached(self.endpoint, error)
                 if seconds < _PATIENCE:
                     return  # members that start first wait for the hub
         self._tell(sentence)
@@ -269,7 +296,7 @@ class HubConnection:
             try:
                 self._take(link, decode_control(data))
             except TacitError as error:
-                self._sometimes("said", f"{self._endpoint} sent a message that cannot be used: {error}")
+                self._sometimes("said", f"{self.endpoint} sent a message that cannot be used: {error}")
 
     def _take(self, link: Link, message: AnyMessage) -> None:
         match message:
@@ -292,7 +319,7 @@ class HubConnection:
 
     def failed(self, link: Link, error: Exception) -> None:  # noqa: ARG002
         """Report a bug here."""
-        self._sometimes(*why_failed(self._endpoint, error))
+        self._sometimes(*why_failed(self.endpoint, error))
 
     async def _watch(self) -> None:
         """Close a connection that is silent."""

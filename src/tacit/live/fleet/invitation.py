@@ -1,6 +1,6 @@
 """Invitations: a line of text with which one agent can enrol, once.
 
-The line holds the hub's address, the fingerprint of its authority's key, a name or a pattern of names, when
+The line holds the hub's addresses, the fingerprint of its authority's key, a name or a pattern of names, when
 it expires, and a secret. Anyone with the line can enrol under such a name, so send it over a private channel.
 The hub stores only a hash of the secret.
 """
@@ -11,6 +11,7 @@ import base64
 import hashlib
 import re
 import secrets
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from fnmatch import fnmatchcase
 from typing import final
@@ -27,6 +28,7 @@ MARK = "tacit-invitation-1-"
 _PATTERN = re.compile(r"[A-Za-z0-9*][A-Za-z0-9._*-]{0,63}")
 _NUMBER = re.compile(r"[0-9a-f]{12}")
 _CHECK, _AUTHORITY, _SECRET = 4, 32, 16
+_MOST_ADDRESSES = 16
 _ANY_KEY = bytes([2]) + bytes(31)  # of a member that is made to see whether its name may be used
 
 
@@ -37,7 +39,7 @@ class Invitation(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
     Attributes
     ----------
     address : str
-        The hub's endpoint.
+        The hub's endpoint; several, with blanks between, if it runs on several hosts.
     authority : bytes
         SHA-256 of the authority's public key.
     pattern : str
@@ -57,6 +59,11 @@ class Invitation(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
     def __repr__(self) -> str:
         return f"<Invitation {self.number} for {self.pattern}>"
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The hub's endpoints, to be tried in turn."""
+        return tuple(self.address.split(" "))
 
     @property
     def fingerprint(self) -> str:
@@ -96,7 +103,7 @@ class Invitation(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
     def _require_possible(self) -> None:
         """Refuse what no hub writes; the checksum finds mistakes, and no lies."""
-        require_endpoint(self.address)
+        require_addresses(self.addresses)
         require_pattern(self.pattern)
         sizes = len(self.authority), len(self.secret)
         if sizes != (_AUTHORITY, _SECRET) or not _NUMBER.fullmatch(self.number):
@@ -107,7 +114,7 @@ class Invitation(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fi
 
 def new_invitation(address: str, authority: str, pattern: str, expires: int) -> Invitation:
     """Make an invitation with a fresh secret."""
-    require_endpoint(address)
+    require_addresses(address.split(" "))
     require_pattern(pattern)
     return Invitation(
         address,
@@ -117,6 +124,16 @@ def new_invitation(address: str, authority: str, pattern: str, expires: int) -> 
         secrets.token_hex(6),
         secrets.token_bytes(_SECRET),
     )
+
+
+def require_addresses(addresses: Sequence[str]) -> None:
+    """Refuse what cannot be the endpoints of one hub."""
+    for address in addresses:
+        require_endpoint(address)
+    if not 0 < len(set(addresses)) == len(addresses) <= _MOST_ADDRESSES:
+        raise InputError(
+            f"a hub has 1 to {_MOST_ADDRESSES} addresses, each given once, got {len(addresses)}."
+        )
 
 
 def secret_digest(secret: bytes) -> bytes:

@@ -19,6 +19,7 @@ from tacit.core.protocol.roster import roster_leaf
 from tacit.core.protocol.session import MOST_NUMBER_BYTES, Session
 from tacit.core.protocol.signatures import is_signed
 from tacit.live.ledger.rollback_guard import TOLD_BYTES, Position
+from tacit.live.transport.connection_diagnosis import require_endpoint
 
 if TYPE_CHECKING:
     from tacit.live.identity.identity import Identity
@@ -35,6 +36,9 @@ LIST_BYTES = 1 << 18
 Members need it for the hub's own key only. The hub itself refuses revoked members, whatever its length."""
 HUB_PATH, ENROL_PATH, AUTHORITY_PATH = "/tacit/1/hub/", "/tacit/1/enroll", "/tacit/1/authority"
 AGENT, KEEPER = "agent", "keeper"
+STANDS_BY = 421
+"""The HTTP status of a host that does not lead."""
+_REFERRAL = "this host of the hub stands by, and the leader is at "
 _OFFERS = b"tacit session offer 1\0"
 Refusal: TypeAlias = Literal[
     "busy", "cap", "clock", "components", "delta", "expired", "hides", "keepers", "ledger", "long", "other",
@@ -177,6 +181,23 @@ def decode_control(frame: bytes) -> AnyMessage:
     said = {name: getattr(message, name) for name in message.__struct_fields__}
     texts = {name: plain(text) for name, text in said.items() if isinstance(text, str)}
     return msgspec.structs.replace(message, **texts) if texts else message
+
+
+def referral(leader: str | None) -> str:
+    """Return what a host says that does not lead: where the leader is."""
+    return f"{_REFERRAL}{leader}" if leader else "this host of the hub stands by, and no other leads yet."
+
+
+def referred(error: Exception) -> str | None:
+    """Return the leader's address, if a host that stands by has named it."""
+    said = str(error).strip()
+    if getattr(error, "status", None) != STANDS_BY or not said.startswith(_REFERRAL):
+        return None
+    try:
+        require_endpoint(address := said.removeprefix(_REFERRAL))
+    except InputError:
+        return None
+    return address
 
 
 def session_frame(session: bytes, frame: bytes) -> bytes:

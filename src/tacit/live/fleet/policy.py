@@ -23,6 +23,7 @@ from tacit.core.protocol.fields import converted
 from tacit.core.question import Mean, Question, parse_question, short_form
 from tacit.core.series import Hides
 from tacit.core.theory.privacy import require_adjacency
+from tacit.live.fleet.invitation import require_addresses
 from tacit.live.fleet.messages import AGENT, KEEPER, Refusal
 from tacit.live.fleet.sources import (
     CallableSource,
@@ -36,10 +37,9 @@ from tacit.live.identity.keys import key_bytes
 from tacit.live.ledger.budget import Hidden, Window, require_amount, require_label, require_probability
 from tacit.live.sessions.file import text_of, toml_of
 from tacit.live.sessions.trust import require_trusted_keeper
-from tacit.live.transport.connection_diagnosis import require_endpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tacit.core.protocol.session import Session
     from tacit.live.ledger.ledger import Ledger
@@ -101,7 +101,7 @@ class LimitPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _PolicyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: int
-    hub: str
+    hub: str | tuple[str, ...]
     authority: str
     keys: str
     ledger: str
@@ -128,8 +128,8 @@ class Policy:
 
     Attributes
     ----------
-    hub : str
-        The hub to follow, ``wss://host:port``.
+    hubs : tuple of str
+        The addresses of the hub to follow, ``wss://host:port``. They are tried in turn.
     authority : str
         The fingerprint of the key of the authority that `keys` trusts.
     cap, adjacency : float
@@ -159,7 +159,7 @@ class Policy:
         One is made together with a new ledger.
     """
 
-    hub: str
+    hubs: tuple[str, ...]
     authority: str
     keys: Path
     ledger: Path
@@ -295,13 +295,14 @@ def read_policy(path: str | Path, value: Callable[[], Any] | None = None) -> Pol
 def _policy(found: _PolicyFile, beside: Path, function: Callable[[], Any] | None) -> Policy:
     if found.format != FORMAT:
         raise InputError(f"format must be {FORMAT}, got {found.format}.")
-    require_endpoint(found.hub)
+    hubs = (found.hub,) if isinstance(found.hub, str) else found.hub
+    require_addresses(hubs)
     if not _FINGERPRINT.fullmatch(found.authority):
         raise InputError("authority must be a fingerprint of 64 characters, as `tacit keys show` prints it.")
     if found.role not in (AGENT, KEEPER):
         raise InputError(f"role must be {AGENT} or {KEEPER}, got {found.role!r}.")
     common: dict[str, Any] = {
-        "hub": found.hub,
+        "hubs": hubs,
         "authority": found.authority,
         "keys": beside / found.keys,
         "ledger": beside / found.ledger,
@@ -431,13 +432,15 @@ def _source(value: ValuePolicy, beside: Path, function: Callable[[], Any] | None
     return LinesSource() if value.stdin else EnvironmentSource(str(value.env))
 
 
-def policy_text(*, hub: str, authority: str, keys: Path, ledger: Path, role: str = AGENT, **more: Any) -> str:
+def policy_text(
+    *, hub: str | Sequence[str], authority: str, keys: Path, ledger: Path, role: str = AGENT, **more: Any
+) -> str:
     """Return a policy as the text of its file."""
     written = json.dumps
     lines = [
         "# What this agent may do: read by `tacit agent`. See docs/reference/files.md.",
         f"format = {FORMAT}",
-        f"hub = {written(hub)}",
+        f"hub = {written(hub if isinstance(hub, str) or len(hub) > 1 else hub[0])}",
         f"authority = {written(authority)}",
         f"keys = {written(str(keys))}",
         f"ledger = {written(str(ledger))}",
