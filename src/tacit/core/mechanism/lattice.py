@@ -277,8 +277,22 @@ class LatticeAgent:
 
         g_u is at most 2^−bits·b_u, and never below s.
         """
-        if not self.speaks(u):
-            return self.lattice.state_exponent  # the message is the shadow, which is public
+        if not self.adds(u):
+            return self.lattice.state_exponent  # the message is of the shadow, which is public
+        return self.draw_exponent(u)
+
+    def adds(self, u: int) -> bool:
+        """Whether noise is added to message u itself.
+
+        The noise of a shadow of several numbers is added to its start instead.
+        """
+        return self.speaks(u) and not (self.moves and self.law.shadowed)
+
+    def draw_exponent(self, u: int) -> int:
+        """Return the exponent of the step in which noise is drawn.
+
+        It is that of the message, if the noise is added to the message.
+        """
         return max(math.frexp(self.scale(u))[1] - 1 - self.lattice.bits, self.lattice.state_exponent)
 
     def draw_scale(self, u: int) -> float:
@@ -286,30 +300,55 @@ class LatticeAgent:
 
         It is the scale of the whole number that is drawn for update u.
         """
-        return math.ldexp(self.scale(u), -self.message_exponent(u))
+        return math.ldexp(self.scale(u), -self.draw_exponent(u))
+
+    @cached_property
+    def moves(self) -> bool:
+        """Whether a state has several numbers, of which something is said."""
+        return self.motion.dimension is not None
+
+    def shadow(self, state: Any, draw: Any) -> Whole:
+        """Return the noisy start of a shadow of a state with several numbers.
+
+        Its private number is rounded to the step of the draw, as a message is. What is beyond the reach is
+        clamped to it: the noise is already added, so this leaks nothing.
+        """
+        shift = self.draw_exponent(0) - self.lattice.state_exponent
+        noise, bound = as_whole(draw, "noise"), self.lattice.limit
+
+        def noisy(number: Any) -> Any:
+            return max(min((((number + (1 << shift >> 1)) >> shift) + noise) << shift, bound), -bound)
+
+        return cast(Whole, self.motion.disturb_whole(state, noisy))
 
     def report(self, basis: Any, u: int, draw: Any) -> Whole:
         """Phase (i): return message u, as whole numbers of g_u.
 
-        It is round(basis, g_u) + g_u·draw. A message beyond the reach is clamped to it. The noise is already
-        added, so this leaks nothing.
+        It is round(basis, g_u) + g_u·draw; of a state z with several numbers round(Cz, g_u) + g_u·draw. A
+        message beyond the reach is clamped to it. The noise is already added, so this leaks nothing.
         """
         exponent = self.message_exponent(u)
-        basis = self.lattice.within(basis, "a state")  # before any noise is added
         noise = draw if type(draw) is int else as_whole(draw, "noise")
-        if not self.speaks(u) and np.any(noise != 0):
+        if not self.adds(u) and np.any(noise != 0):
             raise ParameterError(f"{self.law.name} noise is drawn once: noise after update 0 must be zero.")
         shift = exponent - self.lattice.state_exponent
-        x = ((basis + (1 << shift >> 1)) >> shift) + noise
+        if self.moves:
+            x = self.motion.say_whole(basis, shift) + noise
+        else:
+            basis = self.lattice.within(basis, "a state")  # before any noise is added
+            x = ((basis + (1 << shift >> 1)) >> shift) + noise
         bound = self.lattice.limit >> shift
         return max(min(x, bound), -bound) if isinstance(x, int) else np.clip(x, -bound, bound)
 
     def update(self, state: Any, y: Any) -> Whole:
         """Phase (iv): return the state moved by the feedback.
 
-        It is rounded to the nearest state step, ties up; eq:upd, eq:upd_dis. States never leave the reach.
+        It is rounded to the nearest state step, ties up; eq:upd, eq:upd_dis. A state that is one number never
+        leaves the reach. One with several numbers may, and is never clamped: two states would not approach
+        each other as the account assumes. Feedback beyond the reach is refused, which depends on public
+        numbers only.
         """
-        theta = self.lattice.within(state, "a state")
+        theta = state if self.moves else self.lattice.within(state, "a state")
         return cast(Whole, self.motion.move_whole(theta, self.lattice.within(y, "feedback")))
 
 
@@ -317,4 +356,4 @@ def _room(law: Law, low: float, high: float, scale: float) -> float:
     """Return the largest magnitude of a message with noise of this scale."""
     start = max(abs(low), abs(high))
     said = start + _NOISE_ROOM * scale
-    return law.motion.reach(start, said)
+    return law.motion.room(start, said)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast, final
 
@@ -76,8 +78,15 @@ class OnLattice:
     def start(self, values: Any) -> WholeState:
         """Return the state before round 0.
 
-        It is each agent's value on the state lattice.
+        It is each agent's value on the state lattice. A state of several numbers is not clamped to the range,
+        which is that of private numbers.
         """
+        if self.agents[0].moves:
+            step = Fraction(2) ** self.lattice.state_exponent
+            states = self.mechanism.states(values)
+            theta = np.array([math.floor(Fraction(v) / step + Fraction(1, 2)) for v in states.flat], object)
+            theta = theta.reshape(states.shape)
+            return WholeState(theta, theta)
         rows = [self.lattice.start(value) for value in values]
         if len(rows) != self.mechanism.n or len({np.shape(row) for row in rows}) > 1:
             raise StateError(
@@ -94,12 +103,16 @@ class OnLattice:
         """
         if self.mechanism.keepers:
             return self._step_with_keepers(state, u, draw)
-        x = self._each(lambda agent, basis, noise: agent.report(basis, u, noise), state.basis, draw)
+        basis, moves, shadowed = state.basis, self.agents[0].moves, self.mechanism.shadowed
+        if moves and shadowed and u == 0:
+            basis, draw = self._each(LatticeAgent.shadow, basis, draw), draw * 0
+        x = self._each(lambda agent, basis, noise: agent.report(basis, u, noise), basis, draw)
         lifted = self._lift(x, u)
         y = self.aggregate(lifted)
         heard = np.broadcast_to(np.asarray(y, dtype=object), lifted.shape)
         theta = self._each(LatticeAgent.update, state.theta, heard)
-        basis = self._each(LatticeAgent.update, lifted, heard) if self.mechanism.shadowed else theta
+        shadow = basis if moves else lifted
+        basis = self._each(LatticeAgent.update, shadow, heard) if shadowed else theta
         return WholeState(theta, basis), x, y
 
     def _step_with_keepers(
@@ -155,7 +168,9 @@ class OnLattice:
         from tacit.core.history import History, Private, Wholes
 
         noise = np.asarray(as_whole(draws, "draws"), dtype=object)
-        shape = (self.mechanism.sources, *state.theta.shape[1:])
+        moves = self.agents[0].moves
+        said = state.theta.shape[: 1 if moves else None]  # one number of a state of several
+        shape = (self.mechanism.sources, *said[1:])
         if noise.shape[1:] != shape:
             whose = "keeper" if self.mechanism.keepers else "agent"
             raise StateError(
@@ -164,18 +179,18 @@ class OnLattice:
             )
         theta, x, y = [state.theta], [], []
         for u, draw in enumerate(noise):
-            state, said, heard = self.step(state, u, draw)
+            state, sent_now, heard = self.step(state, u, draw)
             theta.append(state.theta)
-            x.append(said)
+            x.append(sent_now)
             y.append(heard)
-        y_shape = state.theta.shape[0 if isinstance(self.mechanism, Distributed) else 1 :]
+        y_shape = said[0 if isinstance(self.mechanism, Distributed) else 1 :]
         exponents = np.array([self.exponents(u) for u in range(len(noise))], dtype=np.int64)
         exponents = exponents.reshape(len(noise), self.mechanism.n)
         steps = exponents.reshape(exponents.shape + (1,) * (noise.ndim - 2))
-        sent = _stacked(x) if x else np.empty((0, *state.theta.shape), dtype=object)
+        sent = _stacked(x) if x else np.empty((0, *said), dtype=object)
         heard_all = _stacked(y) if y else np.empty((0, *y_shape), dtype=object)
         states, value = _stacked(theta), self.lattice.value
-        drawn = np.asarray(value(noise, steps[:, :1] if self.mechanism.keepers else steps))
+        drawn = np.asarray(value(noise, steps[:, :1] if self.mechanism.keepers else self._drawn_in(steps)))
         return History.full(
             self.mechanism,
             np.asarray(value(sent, steps)),
@@ -185,14 +200,24 @@ class OnLattice:
             private=Private(np.asarray(value(states)), drawn, states, noise.copy()),
         )
 
+    def _drawn_in(self, steps: IntArray) -> IntArray:
+        """Return the steps of draws: not those of messages if a start is noisy."""
+        if self.agents[0].adds(0) or not len(steps):
+            return steps
+        first = np.broadcast_to(np.array([agent.draw_exponent(0) for agent in self.agents]), steps[0].shape)
+        return np.concatenate([first[None], steps[1:]])
+
     def _each(self, call: Callable[..., Whole], *arrays: WholeArray) -> WholeArray:
         """Apply a function of (agent, its rows).
 
         This is one call if all agents share their parameters.
         """
-        if len(self.agents) == 1:
-            return cast(WholeArray, call(self.agents[0], *arrays))
-        rows = zip(self.agents, *arrays, strict=True)
+        agents = self.agents
+        if len(agents) == 1:
+            if not agents[0].moves:
+                return cast(WholeArray, call(agents[0], *arrays))
+            agents = agents * self.mechanism.n
+        rows = zip(agents, *arrays, strict=True)
         return _stacked([call(agent, *row) for agent, *row in rows])
 
     def _lift(self, x: WholeArray, u: int) -> WholeArray:

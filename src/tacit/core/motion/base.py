@@ -10,7 +10,7 @@ A motion has one parameter for all agents, or one per agent. It is pure: nothing
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -191,6 +191,24 @@ class Motion(ABC):
         State and feedback are whole numbers of the state step. The result is rounded to the nearest, ties up.
         """
 
+    def say_whole(self, state: Any, shift: int) -> Any:
+        """Return what a message says of a state of several numbers.
+
+        In steps of 2^shift state steps, to the nearest, ties up.
+        """
+        raise self.undefined("say_whole", "what is said of a state in whole steps")
+
+    def disturb_whole(self, state: Any, change: Callable[[Any], Any]) -> Any:
+        """Return a start of several numbers, whose private one is changed."""
+        raise self.undefined("disturb_whole", "a noisy start in whole steps")
+
+    def starts_apart(self, start: int) -> int:
+        """Return how far apart the starts of two shadows can be, in state steps.
+
+        The values are `start` state steps apart.
+        """
+        return start
+
     @abstractmethod
     def steps_apart(self, start: int, components: int) -> Iterator[int]:
         """Yield D_0, D_1, …: how far apart two adjacent states can be.
@@ -221,6 +239,13 @@ class Motion(ABC):
 
         Its start has at most the magnitude `start`, and no feedback is larger than `feedback`.
         """
+
+    def room(self, start: float, feedback: float) -> float:
+        """Return the largest magnitude of what is said or heard.
+
+        As for `reach`. A state with several numbers may be larger: it is never said.
+        """
+        return self.reach(start, feedback)
 
     # ---- what a motion does not know ----------------------------------------------------------------
 

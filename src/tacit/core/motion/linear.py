@@ -12,7 +12,7 @@ sum are computed exactly, and L is rounded up once.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -544,9 +544,34 @@ class Linear(ByValue, Motion):
 
     def move_whole(self, state: Any, y: Any) -> Any:
         """Return Az + By, each component to the nearest state step, ties up."""
-        both = Dyadic.of(np.column_stack([self.A, self.B]))
+        both = self._moving
         known = np.array([*np.asarray(state, dtype=object).reshape(-1), y], dtype=object)
         return (both.whole @ known + (1 << both.shift >> 1)) >> both.shift
+
+    @cached_property
+    def _moving(self) -> Dyadic:
+        return Dyadic.of(np.column_stack([self.A, self.B]))
+
+    @cached_property
+    def _saying(self) -> Dyadic:
+        return Dyadic.of(self.C)
+
+    def say_whole(self, state: Any, shift: int) -> Any:
+        """Return Cz to the nearest step of 2^shift, ties up; one rounding."""
+        said = self._saying
+        shift += said.shift
+        return (int(said.whole @ np.asarray(state, dtype=object)) + (1 << shift >> 1)) >> shift
+
+    def disturb_whole(self, state: Any, change: Callable[[Any], Any]) -> Any:
+        """Return a start whose one private component is noisy."""
+        component, _ = self._single("noise that is drawn once")
+        made = np.array(state, dtype=object)
+        made[component] = change(made[component])
+        return made
+
+    def starts_apart(self, start: int) -> int:
+        """The width of the one private component, times `start`, rounded up."""
+        return math.ceil(Fraction(self.width) * start)
 
     def steps_apart(self, start: int, components: int) -> Iterator[int]:
         """D_u = |C·A^u·G|·D_0 + Σ_{k≤u} ‖C·A^k‖₁.
@@ -557,16 +582,15 @@ class Linear(ByValue, Motion):
         """
         if components != 1:
             raise MotionError(f"a linear agent says one number, got {components} components.")
-        gain, u = Fraction(0), 0
+        gain, before, finer, u = 0, 0, self._start.shift, 0
         while True:
             row = self.rows(u + 1)[u]
-            gain += sum((abs(value) for value in row.fractions()), Fraction(0))
-            apart = [abs(value) for value in (row @ self._start).fractions()]
-            apart = [sum(apart, Fraction(0))] if self.norm == "box" else apart
-            if self.norm == "l2":
-                apart = [sum(apart, Fraction(0))]
-            yield math.ceil(max(apart) * start + gain)
-            u += 1
+            # whole numbers of 2^−shift: fractions would look for common factors of very long numbers
+            gain = (gain << (row.shift - before)) + sum(abs(int(value)) for value in row.whole.flat)
+            sizes = [abs(int(value)) for value in (row @ self._start).whole.flat]
+            apart = max(sizes) if self.norm == "l1" else sum(sizes)
+            yield -(-(apart * start + (gain << finer)) >> (row.shift + finer))
+            before, u = row.shift, u + 1
 
     def distances(self, start: Extended, rounding: float) -> Iterator[Extended]:
         """Δ_u ≤ a_u·Δ_0 + s·Σ_{k≤u} ‖C·A^k‖₁."""
@@ -609,6 +633,16 @@ class Linear(ByValue, Motion):
             power, column = power @ self.A, self.A @ column
         most = float((grown * start + heard * feedback).max()) * (1 + 1e-9)
         return max(most, start, feedback)
+
+    def room(self, start: float, feedback: float) -> float:
+        """sup_u ‖C·A^u‖₁·start + Σ_k |C·A^k·B|·feedback, or what is heard."""
+        steps, _ = self.tail
+        row, grown, heard = self.C, 0.0, 0.0
+        for _ in range(64 * steps):  # from here on all is below 2^−63 of what it was
+            grown = max(grown, float(np.abs(row).sum()))
+            heard += abs(float(row @ self.B))
+            row = row @ self.A
+        return max((grown * start + heard * feedback) * (1 + 1e-9), start, feedback)
 
 
 def measured_once() -> MotionError:

@@ -64,11 +64,13 @@ def sensitivities(agent: LatticeAgent, adjacency: float = 1.0, components: int =
         raise ParameterError(f"components must be at least 1, got {components}.")
     step = Fraction(2) ** agent.lattice.state_exponent
     start = math.ceil(Fraction(require_adjacency(adjacency)) / step) + components - 1
-    for u, apart in enumerate(agent.motion.steps_apart(start, components)):
-        if not agent.speaks(u):
-            return
+    motion = agent.motion
+    # Noise that is drawn once is added to the start, of which all messages are made.
+    once = agent.law.shadowed
+    distances = (motion.starts_apart(start),) if once else motion.steps_apart(start, components)
+    for u, apart in enumerate(distances):
         try:
-            r = agent.message_exponent(u) - agent.lattice.state_exponent
+            r = agent.draw_exponent(u) - agent.lattice.state_exponent
         except ParameterError:
             return  # the noise is narrower than the state step from here on
         # ⌊…⌋ by a shift. Rounding a state to a message step can add just under one step per component.
