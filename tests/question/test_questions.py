@@ -67,6 +67,12 @@ DOMAINS = {
     GroupBy(["a", "b"], Histogram([0, 1, 2])): list(product("abc", [0, 1])),
     GroupBy(["a", "b"], Variance(-1, 1)): list(product("abc", GRID[::6])),
     GroupBy(["a", "b"], Variance(-1, 1, 2.0)): list(product("abc", GRID[::6])),
+    GroupBy(["a"], Count()): list(product("ab", [0, 1])),
+    GroupBy(["a"], Sum(1, 2)): list(product("ab", [2 * x for x in GRID])),
+    GroupBy(["a"], Sum(-1, 1)): list(product("ab", GRID)),
+    GroupBy(["a"], Mean(-1, 1)): list(product("ab", GRID)),
+    GroupBy(["a"], Histogram([0, 1, 2])): list(product("ab", [0, 1])),
+    GroupBy(["a"], Variance(-1, 1)): list(product("ab", GRID[::6])),
     WeightedMean(-1, 1, 0.5): list(product(GRID[::4], GRID[::4])),
 }
 
@@ -80,6 +86,24 @@ def test_the_diameter_is_the_largest_distance_of_two_vectors(question):
     assert not any(type(number) is float for vector in vectors for number in vector)  # exact
     largest = max(sum(abs(a - b) for a, b in zip(x, y, strict=True)) for x in vectors for y in vectors)
     assert largest == question.diameter  # the corners are on the grid
+    squared = max(sum((a - b) ** 2 for a, b in zip(x, y, strict=True)) for x in vectors for y in vectors)
+    assert squared <= question.squared_distance
+    if not isinstance(question, Own | Several):  # bounds; and a peak between the numbers of the grid
+        assert squared >= question.squared_distance * (Fraction(99, 100) if steep(question) else 1)
+
+
+def steep(question):
+    """Whether the largest L2 distance is at no number of the grid."""
+    asked = getattr(question, "question", question)
+    return isinstance(asked, Variance) and asked.stretch > 1.5
+
+
+@pytest.mark.parametrize("stretch", [0.5, 1.0, 1.4, 1.5, 2.0, 10.0, 1000.0])
+def test_the_squared_distance_of_a_variance_bounds_a_fine_search(stretch):
+    t = np.linspace(-1, 1, 2001)
+    moved = (t[:, None] - t) ** 2 + stretch**2 * (t[:, None] ** 2 - t**2) ** 2
+    bound = float(Variance(0, 1, stretch).squared_distance)
+    assert bound * (1 - 1e-5) <= moved.max() <= bound
 
 
 def test_one_bucket_says_nothing_and_is_counted_all_the_same():

@@ -118,6 +118,14 @@ class Question(ABC):
         return fraction_up(self.diameter)
 
     @property
+    def squared_distance(self) -> Fraction:
+        """The largest squared L2 distance of two vectors, or a bound on it.
+
+        Gaussian noise is as wide as its root. The square of the diameter bounds it: L2 is never above L1.
+        """
+        return self.diameter**2
+
+    @property
     @abstractmethod
     def stand_in(self) -> tuple[Exact, ...]:
         """The vector of a record that is missing or cannot be read.

@@ -35,8 +35,9 @@ class GroupBy(Question):
     -----
     There is one block of components for each label, and a record is zero in all but its own. So two vectors
     are at most twice the largest L1 norm of a block apart: 1 for a count or a histogram, max(|a|, |b|) for a
-    sum, 2 for means, 3 for a variance. The size of a group is private, so the block of a mean has it, too:
-    (1, t), which is a weighted mean of weight 1. That of a variance is (1, t, t²).
+    sum, 2 for means, 3 for a variance. With a single label, a block and the zero vector of all others are
+    once that norm apart, or as far as two blocks. The size of a group is private, so the block of a mean has
+    it, too: (1, t), which is a weighted mean of weight 1. That of a variance is (1, t, t²).
     """
 
     labels: tuple[str, ...]
@@ -52,7 +53,7 @@ class GroupBy(Question):
             raise ParameterError(f"labels of groups must be different texts, got {named}.")
         object.__setattr__(self, "labels", given)
         object.__setattr__(self, "question", question)
-        self._norm  # noqa: B018 - refuses what has no blocks
+        self._norms  # noqa: B018 - refuses what has no blocks
 
     @property
     def _sized(self) -> bool:
@@ -67,17 +68,18 @@ class GroupBy(Question):
         return WeightedMean(asked.low, asked.high) if isinstance(asked, Mean) else asked
 
     @property
-    def _norm(self) -> Fraction:
-        """The largest L1 norm of a block."""
+    def _norms(self) -> tuple[Fraction, Fraction]:
+        """The largest L1 norm of a block, and the largest squared L2 norm."""
         asked = self.question
         if isinstance(asked, Sum):
-            return max(abs(Fraction(asked.low)), abs(Fraction(asked.high)))
+            most = max(abs(Fraction(asked.low)), abs(Fraction(asked.high)))
+            return most, most**2
         if isinstance(asked, Count | Histogram):
-            return Fraction(1)
+            return Fraction(1), Fraction(1)
         if isinstance(asked, WeightedMean) or (isinstance(asked, Mean) and asked.numbers == 1):
-            return Fraction(2)
+            return Fraction(2), Fraction(2)
         if isinstance(asked, Variance):
-            return GroupVariance(asked).norm
+            return GroupVariance(asked).norm, 2 + Fraction(asked.stretch) ** 2
         raise ParameterError(
             "groups must ask for a count, a sum, a histogram, the mean of one number, a weighted mean or a "
             f"variance, got {getattr(asked, 'kind', asked)!r}."
@@ -96,8 +98,13 @@ class GroupBy(Question):
 
     @property
     def diameter(self) -> Fraction:
-        """Twice the largest norm of a block."""
-        return 2 * self._norm
+        """Twice the largest norm of a block; with one label, or two blocks."""
+        return max(min(len(self.labels), 2) * self._norms[0], self._block.diameter)
+
+    @property
+    def squared_distance(self) -> Fraction:
+        """The squared L2 norms of two blocks, or the distance of two in one place."""
+        return max(min(len(self.labels), 2) * self._norms[1], self._block.squared_distance)
 
     @property
     def stand_in(self) -> tuple[Exact, ...]:

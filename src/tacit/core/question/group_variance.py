@@ -45,6 +45,11 @@ class GroupVariance(Question):
         return max(self.norm, self.of.diameter)
 
     @property
+    def squared_distance(self) -> Fraction:
+        """From the zero vector to t = ±1, or that of the variance if larger."""
+        return max(2 + Fraction(self.of.stretch) ** 2, self.of.squared_distance)
+
+    @property
     def even(self) -> tuple[float, ...]:
         """Everyone is in the group."""
         return (1.0, *self.of.even)

@@ -46,6 +46,7 @@ class Histogram(Question):
     kind: ClassVar[str] = "histogram"
     box: ClassVar[tuple[float, float]] = (0.0, 1.0)
     diameter: ClassVar[Fraction] = Fraction(2)
+    squared_distance: ClassVar[Fraction] = Fraction(2)
 
     def __init__(self, edges: Sequence[float] | Sequence[str]) -> None:
         given = items("edges", edges, "numbers that increase, or labels")

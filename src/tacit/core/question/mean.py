@@ -66,6 +66,11 @@ class Mean(Question):
         return self.numbers * (Fraction(self.high) - Fraction(self.low))
 
     @property
+    def squared_distance(self) -> Fraction:
+        """As for the diameter, with squares."""
+        return self.numbers * (Fraction(self.high) - Fraction(self.low)) ** 2
+
+    @property
     def stand_in(self) -> tuple[Exact, ...]:
         """The middle of the range."""
         return ((Fraction(self.low) + Fraction(self.high)) / 2,) * self.numbers

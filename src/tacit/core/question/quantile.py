@@ -41,6 +41,7 @@ class Quantile(Question):
     kind: ClassVar[str] = "quantile"
     box: ClassVar[tuple[float, float]] = Histogram.box
     diameter: ClassVar[Fraction] = Histogram.diameter
+    squared_distance: ClassVar[Fraction] = Histogram.squared_distance
 
     def __init__(self, edges: Sequence[float], shares: Sequence[float] = (0.5,)) -> None:
         if Histogram(edges).labelled:

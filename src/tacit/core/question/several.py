@@ -86,6 +86,12 @@ class Several(Question):
         return sum(self.shares, start=Fraction(0))
 
     @property
+    def squared_distance(self) -> Fraction:
+        """The sum of those of all questions, scaled."""
+        pairs = zip(self._factors, self.questions, strict=True)
+        return sum((factor**2 * each.squared_distance for factor, each in pairs), start=Fraction(0))
+
+    @property
     def stand_in(self) -> tuple[Exact, ...]:
         """The stand-in of each question."""
         return self._scaled([each.stand_in for each in self.questions])

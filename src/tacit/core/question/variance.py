@@ -59,6 +59,19 @@ class Variance(Question):
         return (1 + 2 * a) ** 2 / (4 * a)
 
     @property
+    def squared_distance(self) -> Fraction:
+        """The largest u²(1 + a²(2 − u)²), where u = t − t': 4 for a ≤ √2.
+
+        For a given u the numbers are furthest apart at an end of the range, where |t + t'| = 2 − u. If a² > 2
+        there is a peak at u = (3 − √(1 − 2/a²))/2. It is flat there, so rounding it up covers the root.
+        """
+        a = Fraction(self.stretch)
+        if a * a <= 2:
+            return Fraction(4)
+        u = Fraction((3 - math.sqrt(float(1 - 2 / (a * a)))) / 2)
+        return max(Fraction(4), u * u * (1 + a * a * (2 - u) ** 2) * (1 + Fraction(1, 2**40)))
+
+    @property
     def stand_in(self) -> tuple[Exact, ...]:
         """The middle of the range."""
         return (0, 0)
