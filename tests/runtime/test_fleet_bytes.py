@@ -1,5 +1,10 @@
 """Bytes per agent of a hub's session: only the paths of its leaves grow with the number of agents."""
 
+import asyncio
+import datetime
+import itertools
+from types import SimpleNamespace
+
 import pytest
 from tests.doubles import Harness, ScriptedNoise, known_key, known_session
 
@@ -7,6 +12,9 @@ from tacit.core.protocol.codec import Codec
 from tacit.core.protocol.messages import COORDINATOR, Ask, Feedback, Message, Place, Refusal, Report
 from tacit.core.protocol.notices import Refused
 from tacit.core.protocol.records import Closed
+from tacit.live.fleet.gateway import Gateway
+from tacit.live.fleet.hub import Hub
+from tacit.live.fleet.hub_connection import HubConnection
 from tacit.live.fleet.messages import (
     ChannelClosed,
     ChannelOpen,
@@ -113,4 +121,56 @@ def test_nobody_is_left_out_because_many_take_time():
     few, many = (SessionOrder({}).fields(n)["deadlines"] for n in (2, 10_000))
     assert few.start < 6
     assert many.start > 60
+    assert many.round >= 60
     assert SessionOrder({}, settings={"start_deadline": 3.0}).fields(10_000)["deadlines"].start == 3.0
+
+
+class Ticked:
+    """A connection that notes how long it may be silent."""
+
+    def tick(self, ping_after, end_after):
+        self.asked, self.ended = ping_after, end_after
+
+
+def silences(members):
+    """How many seconds of silence a hub and a member of so large a fleet allow each other."""
+    certificate = SimpleNamespace(expires=datetime.datetime.max.replace(tzinfo=datetime.UTC))
+    here, there = Ticked(), Ticked()
+    one = SimpleNamespace(link=here, certificate=certificate)
+    Gateway._look(
+        SimpleNamespace(
+            members=dict.fromkeys(range(members), one), _allowances={}, _is_revoked=lambda _certificate: False
+        )
+    )
+    HubConnection._look(SimpleNamespace(_link=there, _members=members))
+    return here, there
+
+
+def test_in_a_large_fleet_silence_may_last_longer_on_both_sides():
+    """10,000 agents that are answered in one turn of a loop: seen to lose each other after 10 s."""
+    for few, many in zip(silences(10), silences(10_000), strict=True):
+        assert few.ended <= 30
+        assert many.ended >= 90
+        assert few.asked < few.ended
+        assert many.asked < many.ended
+
+
+def test_offers_leave_in_batches_and_others_have_turns_between():
+    offered, turns = [], []
+
+    async def elsewhere():
+        while True:
+            turns.append(len(offered))
+            await asyncio.sleep(0)
+
+    async def run():
+        other = asyncio.ensure_future(elsewhere())
+        gateway = SimpleNamespace(members={i: i for i in range(1000)})
+        hub = SimpleNamespace(gateway=gateway, _offer=lambda member, _: offered.append(member))
+        await Hub._offer_to_all(hub, None)
+        other.cancel()
+
+    asyncio.run(run())
+    assert offered == list(range(1000))
+    assert len(turns) > 10
+    assert max(after - before for before, after in itertools.pairwise(turns)) <= 100

@@ -17,6 +17,18 @@ if TYPE_CHECKING:
 
 WAITING_FRAMES = 256
 """Frames of one connection that wait, before it is read again."""
+PING_AFTER, END_AFTER = 5, 10
+"""Ticks of silence after which the other side is asked for a sign of life, and given up."""
+_MEMBERS_PER_TICK = 250
+
+
+def more_patience(members: int) -> int:
+    """Return how many more ticks of silence a large fleet may take.
+
+    A hub handles what many members say in one turn of its loop, and members that share a machine do as well.
+    Nobody is given up because the others take time.
+    """
+    return members // _MEMBERS_PER_TICK
 
 
 class Trunk(Protocol):

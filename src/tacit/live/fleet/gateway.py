@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, final
 from websockets.frames import CloseCode
 
 from tacit.base.errors import InputError, TacitError
-from tacit.live.fleet.channel import SessionChannel
+from tacit.live.fleet.channel import END_AFTER, PING_AFTER, SessionChannel, more_patience
 from tacit.live.fleet.marks import MarkedFrames, MarkStore
 from tacit.live.fleet.messages import (
     AGENT,
@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 _FOUND, _FORBIDDEN, _NOTHING, _TOO_OFTEN = 200, 403, 404, 429
 _MEMBER, _STRANGER = 0, 1
 _TICK = 1.0  # seconds between checks of the connections
-_PING_AFTER, _END_AFTER = 5, 10  # ticks of silence
-_MEMBERS_PER_TICK = 500  # so many take a tick more: they share machines, which take time to answer
 _HANDSHAKE = 10.0  # seconds to show a certificate, or to enrol
 _MOST_STRANGERS = 1024
 _QUEUE_BYTES, _KEEPER_QUEUE = 1 << 22, 1 << 26  # a keeper gets rosters, and the keys of all agents
@@ -434,17 +432,20 @@ class Gateway:
         """
         while True:
             await asyncio.sleep(_TICK)
-            now = datetime.now(UTC)
-            more = len(self.members) // _MEMBERS_PER_TICK
-            for name in [name for name, one in self._allowances.items() if one.unused]:
-                if name not in self.members:
-                    del self._allowances[name]
-            for member in tuple(self.members.values()):
-                member.link.tick(_PING_AFTER + more, _END_AFTER + 2 * more)
-                if now >= member.certificate.expires:
-                    self._turn_out(member, f"the certificate of {member.name} has expired")
-                elif self._is_revoked(member.certificate):
-                    self._turn_out(member, f"the certificate of {member.name} is revoked")
+            self._look()
+
+    def _look(self) -> None:
+        now = datetime.now(UTC)
+        more = more_patience(len(self.members))
+        for name in [name for name, one in self._allowances.items() if one.unused]:
+            if name not in self.members:
+                del self._allowances[name]
+        for member in tuple(self.members.values()):
+            member.link.tick(PING_AFTER + more, END_AFTER + 2 * more)
+            if now >= member.certificate.expires:
+                self._turn_out(member, f"the certificate of {member.name} has expired")
+            elif self._is_revoked(member.certificate):
+                self._turn_out(member, f"the certificate of {member.name} is revoked")
 
     def _is_revoked(self, certificate: Certificate) -> bool:
         """Whether a certificate is revoked; also if the list cannot be read."""

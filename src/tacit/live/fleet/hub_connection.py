@@ -14,7 +14,7 @@ from websockets.frames import CloseCode
 
 from tacit.base.errors import TacitError
 from tacit.core.protocol.roster import COORDINATOR
-from tacit.live.fleet.channel import SessionChannel
+from tacit.live.fleet.channel import END_AFTER, PING_AFTER, SessionChannel, more_patience
 from tacit.live.fleet.messages import (
     CONTROL,
     FRAME_BYTES,
@@ -55,7 +55,8 @@ _FAILURES = (OSError, TacitError, ConnectionRefused, ValueError, WebSocketExcept
 _PATIENCE = 3.0  # seconds without a connection before someone is told that nobody listens (yet)
 _FIRST_WAIT, _STANDBY_WAIT, _LONGEST_WAIT, _SETTLED = 0.1, 2.0, 15.0, 5.0
 _HANDSHAKE = 20.0
-_TICK, _PING_AFTER, _END_AFTER = 1.0, 5, 10
+_TICK = 1.0
+_LONGER = 20  # more ticks of silence than a hub allows: thousands may connect to it, and are unknown here
 _QUEUE_BYTES = 1 << 26
 
 
@@ -101,6 +102,7 @@ class HubConnection:
         self._link: Link | None = None
         self._position, self._told = position, b""
         self._again = False
+        self._members = 0  # of the largest session so far: how large the fleet is, as far as known here
         self.hub_key = b""
         """The hub's signing key, as the authority vouches for it; empty before the first connection."""
         self.why: str | None = None
@@ -135,6 +137,7 @@ class HubConnection:
     def channel_opened(self, channel: SessionChannel) -> None:
         """Carry frames of a session from now on."""
         self._channels[channel.session.id] = channel
+        self._members = max(self._members, channel.session.n)
         self.send(ChannelOpen(channel.session.id))
 
     def channel_closed(self, channel: SessionChannel) -> None:
@@ -325,5 +328,9 @@ class HubConnection:
         """Close a connection that is silent."""
         while True:
             await asyncio.sleep(_TICK)
-            if self._link is not None:
-                self._link.tick(_PING_AFTER, _END_AFTER)
+            self._look()
+
+    def _look(self) -> None:
+        if self._link is not None:
+            more = more_patience(self._members)
+            self._link.tick(PING_AFTER + more, END_AFTER + _LONGER + 2 * more)

@@ -21,7 +21,7 @@ _LEAD = 2.0
 """Seconds before the first slot of a series that begins at once: members exchange their keys within them."""
 USUAL = Deadlines(round=10.0, start=5.0, repeat=0.5)
 """The deadlines of a hub's sessions, of few agents: they are connected already."""
-USUAL_WORDS = {"round_deadline": "10, and 0.001 per agent", "start_deadline": "5, and 0.01 per agent"}
+USUAL_WORDS = {"round_deadline": "10, and 0.005 per agent", "start_deadline": "5, and 0.01 per agent"}
 """What `--help` says of them."""
 _LEAST_LIFE = 600.0
 """Least lifetime of a hub's session in seconds, so that members that were away can come back."""
@@ -33,7 +33,7 @@ def _usual(agents: int) -> Deadlines:
     A hub takes about 1 ms for each to begin, and members share machines: nobody is left out because others
     take time. Requests are repeated less often where many wait.
     """
-    return Deadlines(USUAL.round + 1e-3 * agents, USUAL.start + 1e-2 * agents, USUAL.repeat + 1e-3 * agents)
+    return Deadlines(USUAL.round + 5e-3 * agents, USUAL.start + 1e-2 * agents, USUAL.repeat + 1e-3 * agents)
 
 
 @final
