@@ -4,7 +4,8 @@ Run from the repository: ``python -m benchmarks.network [--quick] [--json FILE]`
 
 Contestants, on one machine, with mutual TLS on loopback and one connection per agent (or edge):
 
-- websockets: the bare transport, messages of the same sizes, no logic: the limit;
+- websockets: the bare transport, messages of the same sizes, no logic;
+- the honest limit, around a server: the same with one signature, one check and one flush (`network_limit`);
 - Flower: the same average in its simulation engine, without privacy (`benchmarks.peers`), 100 clients;
 - tacit: the same, signed, checked, with exact noise, and on the disk before it is sent.
 
@@ -46,7 +47,7 @@ PROCESSES = 2
 DEGREE = 4
 TURNS = 40  # at most: then the session would be over
 PATIENCE = 12.0  # seconds for one question
-GOAL, FLOWER_GOAL = 0.3, 15.0  # times the bare transport and Flower, at 100 agents
+GOALS, FLOWER_GOAL = {100: 0.5, 1000: 0.55}, 15.0  # times the limit, and Flower at 100 agents
 SIZES = {10: (400, 60), 100: (60, 20), 1000: (6, 3)}
 """Number of agents: how many rounds websockets and tacit do in one turn."""
 
@@ -141,22 +142,26 @@ def question(agents: int, *, graph: bool) -> Iterator[Question]:
     try:
         with ExitStack() as stack:
             troupes = []
-            for module in (
-                "network_bare",
-                "network_tacit",
-            ):  # one listens before the other looks for free ports
+            # One listens before the next looks for free ports.
+            for module in ("network_bare", *(() if graph else ("network_limit",)), "network_tacit"):
                 (folder / module).mkdir()
                 plan = make_plan(folder / module, agents, graph=graph)
                 started = Troupe(commands(module, plan, agents, graph=graph))
                 troupes.append(stack.enter_context(started))
-            bare, ours = troupes
+            bare, *limits, ours = troupes
             bare.go(0)  # all have met
             ours.go(1)
             bare_rounds, our_rounds = SIZES[agents]
             place = f"a graph of degree {DEGREE}" if graph else "a server"
-            limit = f"websockets {version('websockets')}, no logic"
-            contestants = [Contestant(limit, lambda: bare.go(bare_rounds), bare_rounds, bare.used)]
-            goals = [Goal(limit, GOAL)] if agents == 100 else []
+            bottom = f"websockets {version('websockets')}, no logic"
+            contestants = [Contestant(bottom, lambda: bare.go(bare_rounds), bare_rounds, bare.used)]
+            goals = []
+            if limits:
+                [honest] = limits
+                honest.go(1)
+                name = "the same, signed, checked, flushed: the limit"
+                contestants.append(Contestant(name, lambda: honest.go(our_rounds), our_rounds, honest.used))
+                goals += [Goal(name, GOALS[agents])] if agents in GOALS else []
             if agents == 100 and not graph and peers.available():
                 command = ["benchmarks.peers.flower_rounds", str(agents)]
                 flower = stack.enter_context(Troupe([command], python=str(peers.PYTHON)))

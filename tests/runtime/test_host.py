@@ -155,6 +155,39 @@ def test_many_machines_are_saved_by_one_flush_and_nothing_is_sent_before_it(tmp_
 
 
 @linux
+def test_what_arrives_one_after_another_without_a_pause_is_saved_by_one_flush(tmp_path, monkeypatch):
+    batches, real = [], hosts.save_all
+    monkeypatch.setattr(hosts, "save_all", lambda batch: batches.append(len(batch)) or real(batch))
+
+    async def main():
+        async with Place(tmp_path, 7) as place:
+            for _ in range(20):
+                await asyncio.sleep(0)  # all have started
+            for line in place.lines:
+                line.arrive(frame(b"hello"))
+                await asyncio.sleep(0)  # one turn of the loop
+            await place.sent(b"hello")
+            assert batches == [7]
+
+    limited(main())
+
+
+def test_a_turn_waits_for_others_only_while_more_of_them_hear_something(tmp_path):
+    """A flood at one machine, or at some, cannot put the turn off."""
+
+    async def main():
+        async with Place(tmp_path, 4) as place:
+            for _ in range(3):
+                place.lines[0].arrive(frame(b"say"))
+                place.lines[1].arrive(frame(b"say"))
+                await asyncio.sleep(0)
+            assert b"say" in place.lines[0].sent
+            assert b"say" in place.lines[1].sent
+
+    limited(main())
+
+
+@linux
 def test_what_arrives_while_the_disk_is_waited_for_overtakes_nothing(tmp_path, monkeypatch):
     """Not even a message without a record: it may follow from what is not on the disk yet."""
 

@@ -81,6 +81,7 @@ class Host:
         self._nodes: set[Hosted] = set()
         self._stirred: dict[Hosted, None] = {}  # an ordered set: the order in which they were stirred
         self._turning = False
+        self._seen = 0  # how many were stirred when the turn was put off
         self._busy: dict[Hosted, asyncio.Future[None]] = {}  # heavy ones that another thread handles now
         self._unsaved: dict[Hosted, None] = {}  # have steps that the save under way does not include
         self._saving: dict[Hosted, None] = {}
@@ -130,7 +131,13 @@ class Host:
             asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
-        self._turning = False
+        # What is sent to many machines arrives within moments. Handled in one turn it is saved by one flush,
+        # so the turn waits while each look at the sockets finds another machine's, and no longer.
+        if self._seen < len(self._stirred) < len(self._nodes):
+            self._seen = len(self._stirred)
+            asyncio.get_running_loop().call_soon(self._turn)
+            return
+        self._turning, self._seen = False, 0
         stirred, self._stirred = self._stirred, {}
         taken, frames = list[Hosted](), 0
         for node in stirred:

@@ -1,7 +1,8 @@
 """One connection: a WebSocket over mutual TLS, from start to end.
 
-The library `websockets` reads and writes the protocol (its layer without I/O); sockets are asyncio's. Frames
-go directly from the socket to the owner of the connection, without a task or a queue in between.
+The library `websockets` reads and writes the protocol (its layer without I/O), except for whole frames
+(`frames`); sockets are asyncio's. Frames go directly from the socket to the owner of the connection, without
+a task or a queue in between.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tacit.base.arguments import plain
 from tacit.base.errors import FileError
 from tacit.live.identity.certificates import Certificate
 from tacit.live.transport.allowance import Allowance
+from tacit.live.transport.frames import Frames
 from tacit.live.transport.tls import Channel
 
 _SOFTWARE = re.compile(r"tacit/([0-9A-Za-z.+-]{1,32})", re.ASCII)
@@ -38,7 +40,6 @@ LOGGER.addHandler(logging.NullHandler())  # what matters is told by the transpor
 _WRITE_BUFFER = 1 << 18
 _MOST_RESTS = 120  # ticks; an honest member that opens all its channels again rests for about 60
 _CLOSING = 1.0  # seconds for the other side to take what was sent before, and to close
-_PIECE = 1 << 12  # bytes that are read before the allowance is looked at again
 
 
 def own_version() -> str:
@@ -141,7 +142,7 @@ class Link(asyncio.Protocol):
         """The other side's clock when it accepted the connection, in seconds since 1970; as it says."""
         self.waiting = 0
         self.allowance = Allowance()
-        self._unread = memoryview(b"")  # decrypted bytes that wait for the allowance
+        self._frames = Frames(self._websocket)  # keeps what waits for the allowance
         loop = asyncio.get_running_loop()
         self.made: asyncio.Future[None] = loop.create_future()
         """Done when both sides have accepted the connection, or one has refused it."""
@@ -208,18 +209,19 @@ class Link(asyncio.Protocol):
         except (ssl.SSLError, ConnectionRefused) as error:
             self._give_up(error)
             return
-        if plain:
-            # asyncio may still hand over what it had read when reading was stopped.
-            self._unread = memoryview(bytes(self._unread) + plain)
+        self._frames.feed(plain)
         self._read()
 
     def _read(self) -> None:
         """Handle what was received, as far as the allowance goes."""
-        while self._unread and not self._resting and not self._over:
-            piece, self._unread = self._unread[:_PIECE], self._unread[_PIECE:]
-            self._websocket.receive_data(bytes(piece))
-            for event in self._websocket.events_received():
-                self._take(event)
+        # Frames behind a close are dropped: one read from the socket may hold frames behind the one that made
+        # the owner close.
+        while not self._resting and not self._over and (found := self._frames.read()) is not None:
+            if isinstance(found, bytes):
+                self._owner.heard(self, found)
+            else:
+                for event in found:
+                    self._take(event)
         self._flush()
         if self._channel.ended or self._websocket.close_expected():
             self._leave()
@@ -245,8 +247,8 @@ class Link(asyncio.Protocol):
         while self._queue and not self._stuck and self.open:  # `_flush` may pause writing again
             frame = self._queue.popleft()
             self._queued -= len(frame)
-            self._websocket.send_binary(frame)
-            self._flush()
+            self._channel.send(self._frames.write(frame))
+            self._push()
 
     # ---- the handshake ------------------------------------------------------------------------------
 
@@ -270,10 +272,6 @@ class Link(asyncio.Protocol):
                 self._answer(event)
             case Response():
                 self._answered(event)
-            # Events after a close are dropped: one read from the socket may hold frames behind the one that
-            # made the owner close.
-            case WebsocketFrame(opcode=Opcode.BINARY, fin=True) if not self._over:
-                self._owner.heard(self, bytes(event.data))
             case WebsocketFrame(opcode=Opcode.TEXT | Opcode.CONT | Opcode.BINARY):
                 self.close(CloseCode.UNSUPPORTED_DATA, "frames are whole and binary")
             case _:
@@ -292,6 +290,7 @@ class Link(asyncio.Protocol):
             return
         websocket.send_response(websocket.accept(request))
         if websocket.state is OPEN:  # not if the library found the request malformed, and refused it
+            self._flush()  # the answer goes before the first frame
             self.who = who
             self._opened()
 
@@ -324,8 +323,8 @@ class Link(asyncio.Protocol):
             self._queue.append(frame)
             self._queued += len(frame)
             return True
-        self._websocket.send_binary(frame)
-        self._flush()
+        self._channel.send(self._frames.write(frame))
+        self._push()
         return True
 
     def queue(self, queue_bytes: int) -> None:
@@ -432,11 +431,15 @@ class Link(asyncio.Protocol):
                 last = True  # the library marks the end with empty bytes
         if last:
             self._channel.finish()
-        if self._transport is not None and not self._transport.is_closing():
-            if out := self._channel.to_send():
-                self._transport.write(out)
-            if last:
-                self._leave()
+        self._push()
+        if last and self._transport is not None and not self._transport.is_closing():
+            self._leave()
+
+    def _push(self) -> None:
+        """Give the socket what is encrypted."""
+        out = self._channel.to_send()
+        if out and self._transport is not None and not self._transport.is_closing():
+            self._transport.write(out)
 
     def _give_up(self, why: BaseException) -> None:
         """Send the reason, if TLS or HTTP has a code for it, and close."""

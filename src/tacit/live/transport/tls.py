@@ -123,7 +123,8 @@ class Channel:
     def _read(self) -> bytes:
         parts = []
         with suppress(ssl.SSLWantReadError):
-            while not self.ended:
+            # A read that finds nothing raises an error, which costs more than to ask before.
+            while not self.ended and (self._incoming.pending or self._tls.pending()):
                 try:
                     part = self._tls.read(_CHUNK)
                 except ssl.SSLZeroReturnError:
