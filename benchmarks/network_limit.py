@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from nacl.bindings import crypto_sign, crypto_sign_open, crypto_sign_seed_keypair
-from websockets.asyncio.client import ClientConnection
+from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import ServerConnection, broadcast
 from websockets.exceptions import ConnectionClosed
 
@@ -47,7 +47,7 @@ class Signer(Speaker):
         said = t.to_bytes(8, "big").ljust(len(self._payload) - SIGNATURE_BYTES, b"\0")
         return bytes(crypto_sign(said, _keys(self._who)[1]))
 
-    async def _hear(self, connection: ClientConnection | ServerConnection) -> None:
+    async def _hear(self, connection: Connection | ServerConnection) -> None:
         self._connections.append(connection)
         whom = len(self._connections) - 1 if self._answers else -1
         if len(self._connections) == self._each:
@@ -58,7 +58,8 @@ class Signer(Speaker):
             else:
                 await connection.send(str(self._who))
             async for frame in connection:
-                _checked(bytes(frame), whom)
+                assert isinstance(frame, bytes)
+                _checked(frame, whom)
                 self._heard += 1
                 if self._heard == self._each:
                     self._complete.set()

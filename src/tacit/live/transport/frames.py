@@ -1,7 +1,7 @@
-"""Whole binary frames, read and written without a detour; all else is the library's.
+"""Whole binary frames without a detour; the library has all else.
 
-A connection carries little but whole binary frames. `websockets` takes about three times as long for one as
-the few lines here. It reads and writes the handshake and all control frames, refuses what breaks the
+A connection carries little but whole binary frames. `websockets` takes more than twice as long for one as the
+few lines here. It reads and writes the handshake and all control frames, refuses what breaks the
 protocol, and is given whole frames only. So it always stands between two frames, like this module.
 """
 
