@@ -12,7 +12,7 @@ import struct
 from typing import Final, final
 
 from websockets.client import ClientProtocol
-from websockets.frames import apply_mask
+from websockets.frames import apply_mask  # type: ignore[attr-defined]
 from websockets.protocol import OPEN, Event
 from websockets.server import ServerProtocol
 
