@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 from tacit import __version__
+
+gc.set_threshold(50_000, 50, 50)  # millions of nodes live to the end: to look at them often takes a tenth
 
 project = "tacit"
 author = "the tacit authors"

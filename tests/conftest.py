@@ -266,11 +266,15 @@ def warm():
 @pytest.fixture
 def forked(warm, monkeypatch):
     """Fork the members that `Processes` start: see tests/warm.py."""
-    import subprocess
-
     from tests.doubles import processes
 
-    monkeypatch.setattr(processes, "subprocess", SimpleNamespace(**vars(subprocess) | {"Popen": warm.start}))
+    monkeypatch.setattr(processes, "subprocess", warm.subprocess)
+
+
+@pytest.fixture
+def forks(request, warm, monkeypatch):
+    """Fork the programs that this test module runs by `subprocess`."""
+    monkeypatch.setattr(request.module, "subprocess", warm.subprocess)
 
 
 @pytest.fixture(scope="session")

@@ -418,6 +418,8 @@ def test_doctests():
     for info in pkgutil.walk_packages(tacit.__path__, "tacit."):
         if ".cli" in info.name or "__main__" in info.name:
             continue
+        if ">>>" not in Path(info.module_finder.find_spec(info.name).origin).read_text():
+            continue  # to look for examples takes longer than to run them
         result = doctest.testmod(importlib.import_module(info.name))
         failed, attempted = failed + result.failed, attempted + result.attempted
     assert attempted > 10

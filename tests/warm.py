@@ -1,4 +1,4 @@
-"""Processes of tacit that are forked from one that has imported it: most of a start is imports.
+"""Processes of Python that are forked from one that has imported tacit: most of a start is imports.
 
 A worker of the tests has one such parent. It has run nothing and has one thread, so what is forked from it is
 as good as new.
@@ -12,7 +12,9 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from types import SimpleNamespace
 
 import tacit.live
 
@@ -41,14 +43,37 @@ class Parent:
         return json.loads(answer)
 
     def start(self, command, *, stdout, stderr, stdin=subprocess.DEVNULL, env=None, cwd=None, **more):
-        """Do as `subprocess.Popen`. A command that is not of tacit is started by that."""
+        """Do as `subprocess.Popen`. What is not a command of tacit, or a program, is started by that."""
         words, told = [str(word) for word in command], {"stdout": stdout, "stderr": stderr, "stdin": stdin}
-        if words[:3] != [sys.executable, "-c", CODE]:
+        if words[:2] != [sys.executable, "-c"]:
             return subprocess.Popen(command, env=env, cwd=cwd, **told, **more)
         where, env = os.fspath(cwd or os.getcwd()), dict(env or os.environ)
+        words[1:2] = ["tacit"] if words[2] == CODE else words[1:2]
         with open(os.devnull, "rb") as nothing:
             files = [nothing.fileno(), stdout.fileno(), stderr.fileno()]
-            return Forked(self, self.ask(files, words=["tacit", *words[3:]], env=env, cwd=where))
+            return Forked(
+                self, self.ask(files, code=words[2], words=[words[1], *words[3:]], env=env, cwd=where)
+            )
+
+    def run(self, command, *, check=False, timeout=None, text=False, env=None, cwd=None, **more):
+        """Do as `subprocess.run` with `capture_output`; what else is asked of that is done by it."""
+        if [str(word) for word in command[:2]] != [sys.executable, "-c"] or set(more) != {"capture_output"}:
+            return subprocess.run(command, check=check, timeout=timeout, text=text, env=env, cwd=cwd, **more)
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+            code = self.start(command, stdout=out, stderr=errors, env=env, cwd=cwd).wait(timeout)
+            said = []
+            for file in (out, errors):
+                file.seek(0)
+                said.append(file.read().decode() if text else file.read())
+        done = subprocess.CompletedProcess(command, code, *said)
+        if check:
+            done.check_returncode()
+        return done
+
+    @property
+    def subprocess(self):
+        """Stand in for the module, where a test module calls it."""
+        return SimpleNamespace(**vars(subprocess) | {"Popen": self.start, "run": self.run})
 
 
 class Forked:
@@ -85,7 +110,7 @@ def plain(env):
 
 
 def serve(end):
-    """Fork a process for each request, until the other end is closed; return in each of them."""
+    """Fork a process for each request, until the other end is closed; return its code in each of them."""
     for verb in VERBS:
         importlib.import_module(f"tacit.cli.{verb}")
     for name in tacit.live.__all__:  # loads its module
@@ -104,7 +129,7 @@ def serve(end):
         elif (answer := os.fork()) == 0:
             end.close()
             become(asked, files)
-            return
+            return asked["code"]
         for file in files:
             os.close(file)
         end.sendall(json.dumps(answer).encode() + b"\n")
@@ -124,7 +149,5 @@ def become(asked, files):
 
 if __name__ == "__main__":
     sys.path[0] = ""  # as with -c
-    serve(socket.socket(fileno=int(sys.argv[1])))
-    from tacit.cli import main
-
-    main()
+    wanted = serve(socket.socket(fileno=int(sys.argv[1])))
+    exec(compile(wanted, "<string>", "exec"), {"__name__": "__main__"})

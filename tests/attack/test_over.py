@@ -15,6 +15,8 @@ from tacit.cli.private_value import read_state
 from tacit.live.ledger.ledger import Ledger
 from tacit.live.sessions.file import write_session
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 TACIT = (sys.executable, "-c", "from tacit.cli import main; main()")
 
 

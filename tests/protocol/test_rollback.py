@@ -106,15 +106,17 @@ class Run:
         return harness.machine(who).phase.value
 
 
+@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("arrives", [True, False], ids=["arrives", "lost"])
 @pytest.mark.parametrize(
     ("kind", "who"),
     [(kind, AGENT) for kind in SESSIONS] + [("keepers", KEEPER), ("series", KEEPER)],
     ids=lambda given: {AGENT: "agent", KEEPER: "keeper"}.get(given, given),
 )
-def test_of_each_update_one_message_is_read(kind, who, arrives):
+def test_of_each_update_one_message_is_read(kind, who, arrives, every):
+    """After each step, or after every second: what arrives and what is lost take turns."""
     ends = set()
-    for step, records in Run(kind, who).steps():
+    for step, records in Run(kind, who).steps()[every - 1 if arrives else 0 :: every]:
         for keep in range(1, records + 1):
             run = Run(kind, who)
             run.until(step)

@@ -220,11 +220,12 @@ class OnRingOneShot(Faulty):
 SESSIONS = [WithServer, WithServerOneShot, WithKeepers, WithKeepersOneShot, OnGraph, OnRingOneShot]
 
 
+@pytest.mark.parametrize("examples", [15, pytest.param(500, marks=pytest.mark.long)])
 @pytest.mark.parametrize("faulty", SESSIONS)
-def test_faults_in_any_order(faulty, play):
+def test_faults_in_any_order(faulty, examples, play):
     faulty.watched = staticmethod(play)
     case = faulty.TestCase
     # Failures are shown as found: making them smaller takes minutes.
     phases = Phase.explicit, Phase.reuse, Phase.generate
-    case.settings = settings(max_examples=25, stateful_step_count=30, deadline=None, phases=phases)
+    case.settings = settings(max_examples=examples, stateful_step_count=30, deadline=None, phases=phases)
     case().runTest()

@@ -29,6 +29,8 @@ from tacit.live.runtime.keeper import Keeper
 from tacit.live.transport.memory import MemoryNetwork
 
 AGENTS, KEEPER, WAIT = ["a0", "a1"], "north", 120
+pytestmark = pytest.mark.usefixtures("forks")
+
 LIFE = 86_400
 
 

@@ -21,6 +21,8 @@ from tacit.live.ledger.budget import Window
 from tacit.live.ledger.ledger import Ledger
 
 DAY, LIFE = 86_400, 600
+pytestmark = pytest.mark.usefixtures("forks")
+
 SECRET = b"the-private-state-of-this-agent"
 
 

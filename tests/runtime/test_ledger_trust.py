@@ -24,6 +24,8 @@ from tacit.core.protocol.records import Spoke
 from tacit.live.ledger import schema
 from tacit.live.ledger.ledger import Ledger
 
+pytestmark = pytest.mark.usefixtures("forks")
+
 
 @pytest.fixture
 def ledger(path):

@@ -40,9 +40,11 @@ def simulate_moving(
     require_room(record, record.size(n=n, components=d, rounds=rounds, runs=runs, served=served), noise_bytes)
     step = max(1, _TOGETHER // max(rounds * n, 1))
     noise, sources, parts = SimulatedNoise(seed), mechanism.sources, []
+    law = mechanism.noise_law
+    scales = law.scales(rounds) if law.pure else law  # once for all runs
     for first in range(0, runs, step):
         some = range(first, min(first + step, runs))
-        eta = np.stack([noise.draw(mechanism.noise_law, rounds, sources, run=run) for run in some])
+        eta = np.stack([noise.draw(scales, rounds, sources, run=run) for run in some])
         parts.append(_batch(mechanism, values, some, eta, record))
     found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     dims = {
