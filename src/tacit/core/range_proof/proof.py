@@ -74,7 +74,7 @@ class Rows:
 
 
 def prove(rows: Rows, row: Sequence[int], seed: int) -> list[int]:
-    """Return the proof of a row of bits; the seed must be uniform and used once."""
+    """Return the proof of a row; the seed must be uniform and used once."""
     p, order = rows.field.modulus, rows.order
     wire = [seed, *row, *[0] * (order - 1 - rows.bits)]
     doubled = rows.field.values(rows.field.coefficients(wire), 2 * order)
