@@ -151,9 +151,9 @@ def passed(query: Query, total: Sequence[int]) -> bool:
 
 
 def answers(query: Query, shares: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return the answers of many shares, one in each row: `Query.answer` as one product of matrices.
+    """Return the answers of many shares, one in each row.
 
-    Elements are split into limbs of 22 bits. A product of limbs is below 2^44 and a sum of 512 of them below
+    This is `Query.answer` as one product of matrices. Elements are split into limbs of 22 bits. A product of limbs is below 2^44 and a sum of 512 of them below
     2^53, so float64 has them exactly.
     """
     import numpy as np
@@ -207,7 +207,10 @@ def _shifted(a: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def elements(field: Field, seed: bytes) -> Iterator[int]:
-    """Expand a seed into uniform elements, without end: SHAKE-256, and what is too large is passed over."""
+    """Expand a seed into uniform elements, without end.
+
+    The bytes are those of SHAKE-256; what is too large is passed over.
+    """
     length, used, shake = 64 * field.size, 0, hashlib.shake_256(seed)
     mask = power_of_two(field.modulus) - 1
     while True:
