@@ -198,7 +198,7 @@ def _sum(a: npt.NDArray[np.uint64], b: npt.NDArray[np.uint64]) -> npt.NDArray[np
 
 
 def _shifted(a: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Multiply elements below P by 2^22: what passes 2^64 comes back times 2^32 − 1."""
+    """Multiply elements below P by 2^22; 2^64 comes back as 2^32 − 1."""
     import numpy as np
 
     low = a << np.uint64(_LIMB)
@@ -253,7 +253,7 @@ def bit_weights(most: int) -> tuple[int, ...]:
 
 
 def read_elements(field: Field, data: bytes) -> list[int]:
-    """Read elements in little-endian bytes; refuse one that is not below the modulus."""
+    """Read little-endian elements; refuse one that is not below P."""
     if len(data) % field.size:
         raise ParameterError(f"field elements must have {field.size} bytes each.")
     found = [int.from_bytes(data[k : k + field.size], "little") for k in range(0, len(data), field.size)]
