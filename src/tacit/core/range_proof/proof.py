@@ -153,8 +153,8 @@ def passed(query: Query, total: Sequence[int]) -> bool:
 def answers(query: Query, shares: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return the answers of many shares, one in each row.
 
-    This is `Query.answer` as one product of matrices. Elements are split into limbs of 22 bits. A product of limbs is below 2^44 and a sum of 512 of them below
-    2^53, so float64 has them exactly.
+    This is `Query.answer` as one product of matrices. Elements are split into limbs of 22 bits. A product of
+    limbs is below 2^44 and a sum of 512 of them below 2^53, so float64 has them exactly.
     """
     import numpy as np
 
