@@ -53,6 +53,14 @@ def ratio_up(over: int, under: int) -> float:
     return result if p * under >= over * q else math.nextafter(result, math.inf)
 
 
+def root_up(value: Fraction) -> float:
+    """Return a float at least as large as the root of an exact fraction."""
+    root = math.sqrt(fraction_up(value))
+    while Fraction(root) ** 2 < value:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
 def product_up(*factors: float) -> float:
     """Multiply non-negative numbers, rounding up."""
     if not all(map(math.isfinite, factors)):

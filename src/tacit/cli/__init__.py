@@ -37,7 +37,8 @@ VERBS = {
     "keep": "Run a keeper of a session: hold masks and add noise.",
     "join": "Take part in a session with a private value.",
     "verify": "Check a session from its public transcripts.",
-    "status": "Show the progress of a hub, coordinator, agent, keeper or peer.",
+    "verify-dynamics": "Compute the loss of agents in a file again, exactly.",
+    "status": "Progress of a hub, coordinator, agent, keeper or peer.",
     "studio": "Plan, watch and compare in a browser; follow a session.",
     "demo": "Keys, a session and real agents over TLS, killed and resumed.",
 }

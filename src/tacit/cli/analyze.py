@@ -59,11 +59,17 @@ def _analyze_motion(name: str, question: Plan, as_json: bool) -> None:
     from pathlib import Path
 
     from tacit.core.motion import Linear
+    from tacit.core.theory.hybrid import Hybrid
     from tacit.core.theory.motion_file import CertifiedPrivacy, parse_motion_file
     from tacit.core.theory.promise import analyze
 
     options.refuse_beside_motion()
     found = parse_motion_file(Path(name).read_text(encoding="utf-8"))
+    if isinstance(found.law, Hybrid):
+        for odd in options.given("rounds", "adjacency", "failure_probability"):
+            raise click.UsageError(f"Hybrid noise is for what its file says: leave out {odd}.")
+        output.print_result(found.law, as_json)
+        return
     rounds = found.rounds if question.rounds is None else question.rounds
     adjacency = found.adjacency if question.adjacency is None else question.adjacency
     made: Shown = CertifiedPrivacy(found.law, rounds, adjacency)

@@ -29,7 +29,8 @@ class LateGroup(click.Group):
         """Return a command; load its module if it is late."""
         if cmd_name not in self.late:
             return super().get_command(ctx, cmd_name)
-        command: click.Command = importlib.import_module(f"tacit.cli.{self.modules}{cmd_name}").command
+        module = f"tacit.cli.{self.modules}{cmd_name.replace('-', '_')}"
+        command: click.Command = importlib.import_module(module).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 import numpy as np
 
 from tacit.base.arrays import FloatArray, PerAgent, checked_per_agent
-from tacit.base.errors import ParameterError
+from tacit.base.errors import MotionError, ParameterError
 from tacit.base.rounding import extended
 from tacit.core.law import geometric
 from tacit.core.law.base import STEP, Envelope, Law, Terms
@@ -168,6 +168,11 @@ class Fading(Law):
         from scipy.optimize import brentq, minimize_scalar
 
         if rounds is None:  # so many messages that the rest does not matter
+            if not motion.modulus < 1:
+                raise MotionError(
+                    "an endless run needs a start that fades, and the slowest mode here has modulus "
+                    f"{motion.modulus:.6g}. Give a number of rounds, or draw noise once."
+                )
             long = min(max(math.ceil(-45 / math.log(max(motion.modulus, 1e-9))), 32), _LONG)
         table = motion.influence_table(long if rounds is None else rounds)
         t = np.arange(len(table), dtype=np.float64)

@@ -4,7 +4,9 @@
 - `mixing`: the paper's motion, θ⁺ = (1 − σ)θ + σy.
 - `linear`: z⁺ = Az + By, of which Cz is said. `various` has one of them per agent.
 - `contracting`: agents that are not linear, with a certificate that is proved.
-- `dyadic`: exact arithmetic for both.
+- `prefiltered`: agents with a speed limit, behind a public filter. `plant`: measured states near a model.
+- `certified`: what agents of which only a bound is known refuse. `odometer`: the bound as feedback comes in.
+- `dyadic`: exact arithmetic.
 
 All other packages ask a motion. None of them writes 1 − σ by itself (tests/motion/test_seam.py).
 """
@@ -13,6 +15,9 @@ from tacit.core.motion.base import Motion
 from tacit.core.motion.contracting import Contracting
 from tacit.core.motion.linear import Linear
 from tacit.core.motion.mixing import Mixing
+from tacit.core.motion.odometer import Odometer
+from tacit.core.motion.plant import Plant
+from tacit.core.motion.prefiltered import Prefiltered
 from tacit.core.motion.various import Various
 
-__all__ = ["Contracting", "Linear", "Mixing", "Motion", "Various"]
+__all__ = ["Contracting", "Linear", "Mixing", "Motion", "Odometer", "Plant", "Prefiltered", "Various"]

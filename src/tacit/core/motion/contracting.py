@@ -9,7 +9,7 @@ inequalities are checked exactly, in fractions. How P was found does not matter.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -21,18 +21,19 @@ import numpy.typing as npt
 
 from tacit.base.arrays import ByValue, FloatArray
 from tacit.base.errors import MotionError, ParameterError
-from tacit.base.rounding import Extended, extended, fraction_up
-from tacit.core.motion.base import Motion
+from tacit.base.rounding import extended, fraction_up, root_up
+from tacit.core.motion.certified import Certified
 from tacit.core.motion.dyadic import is_positive, solved
-from tacit.core.motion.linear import MOST_CORNERED, as_matrix, as_vector, measured_once, private_widths
+from tacit.core.motion.linear import MOST_CORNERED, as_matrix, as_vector, private_widths
 
 _TRIES = 6
-_MARGIN = 1 + 1e-9  # a rate found by floats is raised by this before it is proved
+MARGIN = 1 + 1e-9
+"""A rate found by floats is raised by this before it is proved."""
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Contracting(ByValue, Motion):
+class Contracting(ByValue, Certified):
     """z⁺ = f(z, y), of which Cz is said; its contraction is proved.
 
     Parameters
@@ -90,12 +91,12 @@ class Contracting(ByValue, Motion):
 
     def _prove(self) -> None:
         """Refuse a certificate that does not prove its rate."""
-        rate, P = Fraction(float(self.rate)), _fractions(self.metric)
+        rate, P = Fraction(float(self.rate)), fractions_of(self.metric)
         if not 0 < rate:
             raise ParameterError(f"a rate must be above 0, got {self.rate}.", "rate")
         if not is_positive(P) or _singular(P):
             raise ParameterError("the metric must be symmetric and positive definite, and is not.", "metric")
-        for k, J in enumerate(map(_fractions, self.jacobians)):
+        for k, J in enumerate(map(fractions_of, self.jacobians)):
             n = range(len(P))
             PJ = [[sum(P[i][m] * J[m][j] for m in n) for j in n] for i in n]
             rest = [[rate**2 * P[i][j] - sum(J[m][i] * PJ[m][j] for m in n) for j in n] for i in n]
@@ -115,41 +116,14 @@ class Contracting(ByValue, Motion):
         The search makes S = κ^⅔/(1 − ρ^⅔) small, because the best schedule's variance grows like S³. It finds
         a local optimum.
         """
-        from scipy.optimize import minimize
-
-        matrices = [as_matrix(J, "jacobians") for J in jacobians]
+        matrices = tuple(as_matrix(J, "jacobians") for J in jacobians)
         n = len(matrices[0])
-        lower = np.tril_indices(n)
-        slowest = max(float(np.abs(np.linalg.eigvals(J)).max()) for J in matrices)
-        if slowest >= 1:  # no metric can do better
-            raise _no_contraction(slowest)
         names = tuple(given.get("names", ())) or tuple(f"z{k}" for k in range(n))
         widths, row = private_widths(private, names), as_vector(C, "C", n, "one number is said")
-
-        def metric(x: FloatArray) -> FloatArray:
-            L = np.zeros((n, n))
-            L[lower] = x
-            return np.asarray(L @ L.T + 1e-9 * np.eye(n))
-
-        def cost(x: FloatArray) -> float:
-            P = metric(x)
-            rho = _rate(P, matrices)
-            if not rho < 1:
-                return 1e3 * rho
-            return float(_size(P, row, widths) ** (2 / 3) / (1 - rho ** (2 / 3)))
-
-        generator = np.random.default_rng(0)
-        starts = [np.eye(n)[lower] + 0.3 * generator.normal(size=len(lower[0])) for _ in range(_TRIES)]
-        options: Any = {"maxiter": 4000, "xatol": 1e-10, "fatol": 1e-12}
-        best = min(
-            (minimize(cost, x, method="Nelder-Mead", options=options) for x in starts), key=lambda r: r.fun
+        P = search_metric(
+            matrices, lambda P, rho: float(_size(P, row, widths) ** (2 / 3) / (1 - rho ** (2 / 3)))
         )
-        P = metric(best.x)
-        P = (P + P.T) / (2 * P[0, 0])
-        rho = _rate(P, matrices) * _MARGIN
-        if not rho < 1:
-            raise _no_contraction(rho)
-        return cls(tuple(matrices), row, P, rho, private, **given)
+        return cls(matrices, row, P, rate_of(P, matrices) * MARGIN, private, **given)
 
     # ---- how a state moves --------------------------------------------------------------------------
 
@@ -170,19 +144,15 @@ class Contracting(ByValue, Motion):
 
     def disturb(self, state: Any, noise: Any) -> Any:
         """Return starts whose one private component is noisy."""
-        component, _ = self._single()
+        component, _ = self.single()
         return state + np.asarray(noise)[..., None] * np.eye(self.dimension)[component]
-
-    def of_agent(self, i: int) -> Contracting:
-        """Return this motion: all agents share it."""
-        return self
 
     # ---- how fast its start stops mattering ---------------------------------------------------------
 
     @cached_property
     def kappa(self) -> float:
         """κ = max|Gd|_P·|C|_{P*}, rounded up."""
-        P, widths = _fractions(self.metric), [Fraction(half) for _, half in self.private]
+        P, widths = fractions_of(self.metric), [Fraction(half) for _, half in self.private]
         place = [component for component, _ in self.private]
         largest = Fraction(0)
         for signs in product((1, -1), repeat=len(place) - 1):
@@ -191,10 +161,7 @@ class Contracting(ByValue, Motion):
             largest = max(largest, sum((a * P[i][j] * b for i, a in pairs for j, b in pairs), Fraction(0)))
         row = [Fraction(v) for v in self.C.tolist()]
         dual = sum((a * b for a, b in zip(row, solved(P, row), strict=True)), Fraction(0))
-        root = math.sqrt(fraction_up(largest * dual))
-        while Fraction(root) ** 2 < largest * dual:
-            root = math.nextafter(root, math.inf)
-        return root
+        return root_up(largest * dual)
 
     def influence(self, u: Any) -> Any:
         """κ·ρ^u, a bound."""
@@ -216,24 +183,6 @@ class Contracting(ByValue, Motion):
         return float(self.rate)
 
     @property
-    def width(self) -> float:
-        """How far the one private component may change per unit of adjacency."""
-        return self._single()[1]
-
-    def _single(self) -> tuple[int, float]:
-        if len(self.private) > 1:
-            raise self.undefined("noise once for several components", "how noise is split")
-        if self.measured:
-            raise measured_once()
-        component, half = self.private[0]
-        return int(component), float(half)
-
-    @property
-    def lag(self) -> float:
-        """Refuse: what non-linear agents agree on is not the mean."""
-        raise self.undefined("lag", "what agents that are not linear agree on")
-
-    @property
     def assumptions(self) -> tuple[str, ...]:
         """What every number about these agents assumes, one sentence each."""
         of = "measured, so the plant's Jacobians" if self.measured else "computed by the agent; its Jacobians"
@@ -245,37 +194,18 @@ class Contracting(ByValue, Motion):
             "Noise is drawn once per step; nobody observes the state but through messages.",
         )
 
-    def move_whole(self, state: Any, y: Any) -> Any:
-        """Refuse: no session runs agents that are not linear."""
-        raise self.undefined("move_whole", "a state in whole steps")
-
-    def steps_apart(self, start: int, components: int) -> Iterator[int]:
-        """Refuse, as `move_whole`."""
-        raise self.undefined("steps_apart", "how far apart whole states are")
-
-    def distances(self, start: Extended, rounding: float) -> Iterator[Extended]:
-        """Refuse, as `move_whole`."""
-        raise self.undefined("distances", "how far apart rounded states are")
-
-    @property
-    def fineness(self) -> float:
-        """Refuse, as `move_whole`."""
-        raise self.undefined("fineness", "how rounding adds up")
-
-    def reach(self, start: float, feedback: float) -> float:
-        """Refuse, as `move_whole`."""
-        raise self.undefined("reach", "how large a state can be")
-
 
 def _no_contraction(rate: float) -> MotionError:
     return MotionError(
         f"no metric was found in which these agents contract: the best rate is {rate:.6g}. Saturation, dead "
         "zones, integrators and phases have rate 1 or more: draw noise once, limit the feedback by a public "
-        "prefilter, give the dead zone a slope, or give a rate and a metric for some rounds."
+        "prefilter (Prefiltered), keep a public odometer (Odometer), give the dead zone a slope, or give a "
+        "rate and a metric for some rounds."
     )
 
 
-def _fractions(matrix: FloatArray) -> list[list[Fraction]]:
+def fractions_of(matrix: FloatArray) -> list[list[Fraction]]:
+    """Return the exact numbers, row by row."""
     return [[Fraction(v) for v in row] for row in matrix.tolist()]
 
 
@@ -287,13 +217,49 @@ def _singular(P: list[list[Fraction]]) -> bool:
     return False
 
 
-def _rate(P: FloatArray, jacobians: Sequence[FloatArray]) -> float:
-    """The least ρ with J'PJ ⪯ ρ²P, in floats."""
+def rate_of(P: FloatArray, matrices: Sequence[FloatArray]) -> float:
+    """The least ρ with J'PJ ⪯ ρ²P for all matrices, in floats."""
     try:
         L = np.linalg.cholesky(P)
     except np.linalg.LinAlgError:
         return math.inf
-    return max(float(np.linalg.norm(L.T @ J @ np.linalg.inv(L.T), 2)) for J in jacobians)
+    return max(float(np.linalg.norm(L.T @ J @ np.linalg.inv(L.T), 2)) for J in matrices)
+
+
+def search_metric(matrices: Sequence[FloatArray], cost: Callable[[FloatArray, float], float]) -> FloatArray:
+    """Look for a metric P of least cost(P, ρ) in which all matrices contract.
+
+    It finds a local optimum; the caller proves what it found.
+    """
+    from scipy.optimize import minimize
+
+    n = len(matrices[0])
+    lower = np.tril_indices(n)
+    slowest = max(float(np.abs(np.linalg.eigvals(J)).max()) for J in matrices)
+    if slowest >= 1:  # no metric can do better
+        raise _no_contraction(slowest)
+
+    def metric(x: FloatArray) -> FloatArray:
+        L = np.zeros((n, n))
+        L[lower] = x
+        return np.asarray(L @ L.T + 1e-9 * np.eye(n))
+
+    def value(x: FloatArray) -> float:
+        P = metric(x)
+        rho = rate_of(P, matrices) * MARGIN
+        return cost(P, rho) if rho < 1 else 1e3 * rho
+
+    generator = np.random.default_rng(0)
+    starts = [np.eye(n)[lower] + 0.3 * generator.normal(size=len(lower[0])) for _ in range(_TRIES)]
+    options: Any = {"maxiter": 4000, "xatol": 1e-10, "fatol": 1e-12}
+    best = min(
+        (minimize(value, x, method="Nelder-Mead", options=options) for x in starts), key=lambda r: r.fun
+    )
+    P = metric(best.x)
+    P = (P + P.T) / (2 * P[0, 0])
+    if not rate_of(P, matrices) * MARGIN < 1:
+        raise _no_contraction(rate_of(P, matrices))
+    return np.asarray(P)
 
 
 def _size(P: FloatArray, row: FloatArray, widths: Sequence[tuple[int, float]]) -> float:

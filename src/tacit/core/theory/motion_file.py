@@ -12,9 +12,11 @@
     law = "scheduled"
     loss = 1
 
-`[motion]` may have `jacobians`, `metric` and `rate` in place of A and B: a certificate, which is proved.
-`[noise]` has the numbers of its law (noise, decay, or scales), or the loss for which the best are chosen. Law
-"gaussian" also has a delta, the probability with which its loss may be exceeded.
+`[motion]` may have `jacobians`, `metric` and `rate` in place of A and B: a certificate, which is proved. With
+`gain`, `limit`, `pace` and `range` it is an agent with a speed limit behind a public filter. With A, B, C and
+`matrices` it is a measured plant, which moves by a matrix in their hull. `[noise]` has the numbers of its law
+(noise, decay, or scales), or the loss for which the best are chosen. Law "gaussian" also has a delta, the
+probability with which its loss may be exceeded.
 """
 
 from __future__ import annotations
@@ -30,27 +32,49 @@ from tacit.base.report import Row, Shown, Summary, some_rounds, up
 from tacit.core.law import Gaussian, Law, Scheduled, named
 from tacit.core.law.gaussian import mu_of
 from tacit.core.mechanism import ClientServer
-from tacit.core.motion import Contracting, Linear, Motion
+from tacit.core.motion import Contracting, Linear, Motion, Plant, Prefiltered
+from tacit.core.motion.linear import as_vector
 from tacit.core.theory import privacy
+from tacit.core.theory.hybrid import Hybrid
 
-_LINEAR = {"A", "B", "C", "private", "names", "norm", "measured", "seconds"}
+_LINEAR = {"A", "B", "C", "private", "names", "norm", "measured", "seconds", "others"}
+_PLANT = {"matrices", "metric", "rate", "rounding"}
+_PREFILTERED = {"gain", "limit", "pace", "range", "private"}
 _CONTRACTING = {"jacobians", "metric", "rate", "C", "private", "names", "measured"}
 _NOISE = {"law", "noise", "decay", "scales", "loss", "delta"}
+
+BROKEN = {
+    "clamp": "a state must never be clamped, because two of them may move apart by it: give it room, and cut "
+    "only what is said before its noise",
+    "saturation": "a state at its limit does not forget its start, and liars can keep it there: put a public "
+    "filter before it (gain, limit, pace and range)",
+    "dead_zone": "a state does not move inside a dead zone, so its start never fades: give the zone a slope "
+    "k, and 1 - k as a Jacobian",
+    "coupling": "physical coupling shows a start in the messages of others: give the stacked A of all who "
+    "are coupled, and what each of the others says as `others`; no session takes such agents",
+    "parameters": "a private parameter inside A cannot be hidden by noise for the start: make it a private "
+    "component of the state that never moves, or keep it out of A",
+}
+"""What breaks the guarantee although every formula is right, with the repair."""
 
 
 @dataclass(frozen=True)
 class MotionFile:
     """What a file says: a law with its motion, and for whom and how long."""
 
-    law: Law
+    law: Law | Hybrid
     agents: int
     rounds: int | None
     adjacency: float
     delta: float | None = None
+    others: tuple[tuple[float, ...], ...] = ()
 
     @property
     def mechanism(self) -> ClientServer:
         """The agents around a server."""
+        if self.others:
+            raise FileError(f"{BROKEN['coupling']}. `tacit verify-dynamics` adds up what all of them say.")
+        assert isinstance(self.law, Law)
         return ClientServer(self.law, agents=self.agents)
 
 
@@ -86,7 +110,9 @@ class CertifiedPrivacy(Shown):
         rows = [
             Row("epsilon", up(told["epsilon"]), f"ε per unit of adjacency, over {run}"),
             Row("loss", up(told["loss"]), f"ε × adjacency {self.adjacency:g}"),
-            Row("rate", up(told["rate"]), "proved: two starts come nearer by this in every update"),
+            Row(
+                "rate", up(told["rate"]), "proved: two starts come nearer by this in every update, in the end"
+            ),
         ]
         title = f"{told['law']} noise, {told['motion']} agents"
         return Summary(title, {"Privacy": rows}, self.law.motion.assumptions)
@@ -95,9 +121,14 @@ class CertifiedPrivacy(Shown):
 def parse_motion_file(text: str) -> MotionFile:
     """Read agents with dynamics of their own; refuse what is not understood."""
     given = _read(text)
-    noise, adjacency = _table(given, "noise"), given["adjacency"]
-    law, delta = _law(noise, _motion(_table(given, "motion")), given["rounds"], adjacency)
-    return MotionFile(law, given["agents"], given["rounds"], adjacency, delta)
+    noise, adjacency, own = _table(given, "noise"), given["adjacency"], dict(_table(given, "motion"))
+    others = own.pop("others", []) if "A" in own else []
+    motion = _motion(own)
+    if noise.get("law") == Hybrid.name:
+        return MotionFile(_hybrid(noise, motion, given), given["agents"], given["rounds"], adjacency)
+    law, delta = _law(noise, motion, given["rounds"], adjacency)
+    rows = tuple(tuple(as_vector(row, "others", len(own["A"]), "what another agent says")) for row in others)
+    return MotionFile(law, given["agents"], given["rounds"], adjacency, delta, rows)
 
 
 def parse_motion_plan(text: str) -> dict[str, Any]:
@@ -105,7 +136,10 @@ def parse_motion_plan(text: str) -> dict[str, Any]:
     given = _read(text)
     noise = given.get("noise", {})
     _only(noise, {"law", "loss", "delta"}, "[noise] of a design")
-    motion = _motion(_table(given, "motion"))
+    own = _table(given, "motion")
+    if "others" in own:
+        raise FileError(f"{BROKEN['coupling']}. `tacit verify-dynamics` adds up what all of them say.")
+    motion = _motion(own)
     return (
         {name: given[name] for name in ("agents", "rounds", "adjacency")} | {"motion": motion} | dict(noise)
     )
@@ -125,6 +159,17 @@ def _read(text: str) -> dict[str, Any]:
 
 
 def _motion(given: Mapping[str, Any]) -> Motion:
+    for name, why in BROKEN.items():
+        if name in given:
+            raise FileError(f"[motion] must have no {name}: {why}.")
+    if "limit" in given:
+        _only(given, _PREFILTERED, "[motion] with a limit")
+        missing = sorted(_PREFILTERED - set(given))
+        if missing:
+            raise FileError(
+                f"[motion] with a limit must have {missing[0]}: liars could keep it at its limit."
+            )
+        return Prefiltered(**given)
     if "jacobians" in given:
         _only(given, _CONTRACTING, "[motion] with jacobians")
         if ("metric" in given) != ("rate" in given):
@@ -134,7 +179,23 @@ def _motion(given: Mapping[str, Any]) -> Motion:
         rest = {name: given[name] for name in ("names", "measured") if name in given}
         C, private = given.get("C", ()), given.get("private")
         return Contracting.searched(given["jacobians"], C, private=private, **rest)
-    _only(given, _LINEAR, "[motion]")
+    _only(given, _LINEAR | _PLANT, "[motion]")
+    own = {name: value for name, value in given.items() if name not in _PLANT}
+    plant = {name: value for name, value in given.items() if name in _PLANT}
+    if plant:
+        return _plant(plant, _linear(own))
+    return _linear(own)
+
+
+def _plant(given: Mapping[str, Any], model: Linear) -> Plant:
+    if "matrices" not in given or ("metric" in given) != ("rate" in given):
+        raise FileError("[motion] of a plant must have matrices, and both metric and rate, or neither.")
+    if "metric" in given:
+        return Plant(**{"model": model, **given})
+    return Plant.searched(model, given["matrices"], given.get("rounding", 0.0))
+
+
+def _linear(given: Mapping[str, Any]) -> Linear:
     missing = [name for name in ("A", "B", "C", "private") if name not in given]
     if missing:
         raise FileError(f"[motion] must have A, B, C and private, and has no {missing[0]}.")
@@ -142,6 +203,23 @@ def _motion(given: Mapping[str, Any]) -> Motion:
     if "seconds" in own:
         return Linear.sampled(own.pop("A"), own.pop("B"), own.pop("C"), own.pop("seconds"), **own)
     return Linear(**own)
+
+
+def _hybrid(noise: Mapping[str, Any], motion: Motion, given: Mapping[str, Any]) -> Hybrid:
+    """Return noise once with fresh noise for a measured plant."""
+    if not isinstance(motion, Plant) or given["rounds"] is None:
+        raise FileError(
+            "[noise] of hybrid noise is for a measured plant and a number of rounds: give matrices, in whose "
+            "hull the plant's own one lies, and rounds. A computed state takes noise once."
+        )
+    more = {"agents": given["agents"], "adjacency": given["adjacency"]}
+    _only(noise, {"law", "loss", "noise", "scales"}, "[noise] of hybrid noise")
+    if set(noise) == {"law", "loss"}:
+        epsilon = positive("loss", noise["loss"]) / given["adjacency"]
+        return Hybrid.best(motion, epsilon, given["rounds"], **more)
+    if set(noise) != {"law", "noise", "scales"} or len(noise["scales"]) != given["rounds"]:
+        raise FileError("[noise] of hybrid noise must have a loss, or noise and one of scales per round.")
+    return Hybrid(motion, noise["noise"], noise["scales"], **more)
 
 
 def _law(
