@@ -169,7 +169,7 @@ def test_q_is_at_least_a_times_p():
     """eq:Qbnd: Q(θ) ≥ λ_2(2m − λ_N M²) P(t) wherever the assumption holds as the proof needs it."""
     rng = np.random.default_rng(2)
     held = 0
-    for graph in ATLAS:
+    for graph in ATLAS[::3]:
         mechanism = Distributed(Fading(rng.uniform(0.3, 0.6, graph.n), 1, 0.9), graph)
         found = assumption(mechanism)
         assert (found.contraction is not None) == found.as_needed
@@ -180,7 +180,7 @@ def test_q_is_at_least_a_times_p():
         Q_matrix = 2 * L @ D @ L - L @ D @ L @ D @ L
         # Q − aP is a quadratic form: none of its eigenvalues may be negative
         assert np.linalg.eigvalsh(Q_matrix - found.contraction * L)[0] > -1e-12
-    assert held > 100
+    assert held > 50
 
 
 @pytest.mark.parametrize("rounds", [0, 2, 10])
@@ -211,11 +211,11 @@ def test_slip_the_assumption_as_printed_defeats_its_own_proof():
     assert (even.as_printed, even.as_needed) == (False, True)
     rng = np.random.default_rng(1)
     printed = 0
-    for graph in ATLAS:
+    for graph in ATLAS[::3]:
         found = assumption(Distributed(Fading(10 ** rng.uniform(-4, -0.01, graph.n), 1, 0.9), graph))
         printed += found.as_printed
         assert not (found.as_printed and found.as_needed)
-    assert printed > 100
+    assert printed > 50
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def raises_only(error, read, data):
 
 
 @pytest.mark.parametrize("said", SAID, ids=lambda said: type(said).__name__)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data())
 def test_control_messages(said, data):
     whole = messages.encode_control(said)
@@ -168,7 +168,7 @@ def test_the_seven_bytes_that_left_a_traceback():
 
 
 @pytest.mark.parametrize("session", [SESSION, SERIES], ids=["rounds", "series"])
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_sessions(session, data):
     inner = (tree_of(session.canonical) | damaged(session.canonical)).map(
@@ -204,7 +204,7 @@ DER = {
 
 
 @pytest.mark.parametrize("what", DER)
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(data=st.data())
 def test_certificates_and_requests(what, data):
     read, whole, head = DER[what]

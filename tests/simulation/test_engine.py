@@ -100,7 +100,7 @@ def simulations(draw):
     )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(simulations(), st.integers(1, 3), st.sampled_from([None, 1, 3]))
 def test_every_run_is_the_reference_on_its_noise(simulation, threads, batch):
     mechanism, values, rounds, runs, seed = simulation

@@ -19,7 +19,7 @@ from tacit.lab.simulation import outcome
 from tacit.lab.simulation.outcome import sample_agent, sample_average, sample_outcome
 
 FALSE_ALARM = 1e-6
-RUNS = 20_000
+RUNS = 10_000
 ROUNDS = 6
 
 # agent 1 is a hub, agents 0 and 3 share degree, noise and decay where these are per agent
@@ -98,7 +98,7 @@ def test_outcome_of_an_endless_run_is_that_of_the_agents(mechanism):
 @each_mechanism
 @pytest.mark.parametrize("rounds", [None, 1, ROUNDS])
 def test_variance_is_the_closed_form(mechanism, rounds):
-    sample = sample_outcome(mechanism, 60_000, rounds=rounds, seed=3)
+    sample = sample_outcome(mechanism, 30_000, rounds=rounds, seed=3)
     assert has_variance(sample, true_variance(mechanism, rounds))
 
 
