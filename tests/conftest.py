@@ -44,8 +44,8 @@ FIRST = (
 )
 """Where most of the time goes: these begin first, so that no worker is left alone with one at the end."""
 
-WAITS = "tests/end_to_end/"
-"""Sessions of real processes mostly wait, so they run beside what computes: a few at any time."""
+WAITS = ("tests/end_to_end/", "tests/runtime/")
+"""Sessions and fleets mostly wait, so they run beside what computes: a few at any time."""
 
 SHARES = re.compile(r'scope="(module|session)"|\b(browser|cluster)\b|^(@|plan = )cache\b', re.M)
 """A module with one of these shares something expensive between its tests."""
@@ -136,8 +136,8 @@ def spread(few, many):
 
 
 def pytest_xdist_auto_num_workers():
-    """One more than there are cores, for sessions that wait. Each imports all tests, which takes 10 s."""
-    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else None
+    """Two more than there are cores: tests wait for half of their time. Each imports all, in 4 s."""
+    return len(os.sched_getaffinity(0)) + 2 if hasattr(os, "sched_getaffinity") else None
 
 
 def play(
