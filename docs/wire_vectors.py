@@ -16,12 +16,21 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from tests.doubles import Harness, ScriptedNoise, known_ephemeral, known_key, known_series, known_session
+from tests.doubles import (
+    TRUCK,
+    Harness,
+    ScriptedNoise,
+    known_ephemeral,
+    known_key,
+    known_series,
+    known_session,
+)
 
 from tacit.core.law import OneShot
 from tacit.core.law.geometric import fading_scale
 from tacit.core.mechanism.lattice import Lattice
 from tacit.core.mechanism.whole import nearest
+from tacit.core.motion import Bounded
 from tacit.core.protocol.codec import Codec, combined, digest, history
 from tacit.core.protocol.masks import Party, agree, mask, public_key
 from tacit.core.protocol.merkle import MerkleTree
@@ -38,6 +47,7 @@ from tacit.core.protocol.messages import (
     Refusal,
     Stop,
 )
+from tacit.core.protocol.moving import Moving
 from tacit.core.protocol.notices import Refused
 from tacit.core.protocol.places import LastUsed, state_leaf
 from tacit.core.protocol.records import Closed, Disclosed, Ended, Keyed, Moved, Shut, Spoke
@@ -64,6 +74,10 @@ def vectors() -> dict[str, Any]:
     sessions["metropolis"] = known_session(graph="path:3", rounds=2, weights="metropolis")
     counts = ((0, 0, 1), (0, 1, 2), (1, 0, 3), (1, 1, 4), (1, 2, 1), (2, 1, 1))  # agent 2 leaves itself out
     sessions["weights"] = known_session(graph="path:3", rounds=2, weights=counts)
+    sessions["linear"] = _moving("scheduled", noise=8.0, further=(("table", (1.0, 0.625)),))
+    sessions["linear-one-shot"] = _moving("one-shot", noise=1.0)
+    bounds = Bounded((1.25, 1.25), 8.0)
+    sessions["envelope"] = _moving("scheduled", bounds, noise=8.0, further=(("table", (1.0, 0.625)),))
     sessions["histogram"] = _asking(Histogram([0, 1, 2, math.inf]), keepers=1)
     sessions["several"] = _asking(Several([Count(), GroupBy(["a", "b"], Mean(0, 10))], [1, 2]))
     return {
@@ -93,6 +107,13 @@ def _asking(question: Question, **more: Any) -> Session:
         "adjacency": question.adjacency,
     }
     return known_session(2, 1, law="one-shot", asked=question, **about, **more)
+
+
+def _moving(law: str, motion: Any = TRUCK, **more: Any) -> Session:
+    """Agents with their own dynamics; numbers that no library has computed."""
+    grid = Lattice(-10.0, 10.0, -60, 40, 16)
+    about: dict[str, Any] = {"low": -10.0, "high": 10.0, "lattice": grid, "motion": Moving(motion)}
+    return known_session(2, 2, law=law, **about, **more)
 
 
 _RECORDS: dict[str, list[Any]] = {
@@ -279,7 +300,8 @@ def _played(session: Session) -> Harness:
         values = [[value, 0.5] for value in values]
     if session.asked is not None:
         values = _RECORDS[session.asked.kind]
-    harness = Harness(session, values, ScriptedNoise(draws))
+    own = session.motion is not None and isinstance(session.motion.motion, Bounded)
+    harness = Harness(session, values, ScriptedNoise(draws), motion=Moving(TRUCK) if own else None)
     harness.start()
     assert harness.run()
     return harness

@@ -68,7 +68,9 @@ def header(s: Session, by: object) -> dict[str, Any]:
         words |= {"slots": s.rounds, "hides": s.hides, "mechanism": s.mechanism, "exponent": s.state}
     else:
         names = ("low", "high", "state_exponent", "bits", "reach_exponent")
-        words |= {"lattice": dict(zip(names, s.lattice, strict=True)), "mixing": s.mixing, "noise": s.noise}
+        words |= {"lattice": dict(zip(names, s.lattice, strict=True)), "noise": s.noise}
+        words |= {"motion": s.motion} if s.motion else {"mixing": s.mixing}
+        words |= {} if s.table is None else {"table": s.table}
         words |= {} if s.decay is None else {"decay": s.decay}
     words |= {} if s.weights is None else {"weights": s.weights}
     words |= {"keepers": s.kept} if s.kept else {}

@@ -16,12 +16,20 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 COORDINATOR, NOTHING = -1, bytes(32)
 LAWS = {"fading": "mixing noise decay", "one-shot": "mixing noise", "constant": "mixing noise"}
+LAWS |= {"scheduled": "mixing noise table"}
 ANY = {"format": "i", "name": "s", "expires": "i", "topology": "s", "quorum": {"round": "i", "start": "i"}}
 ANY |= {"deadlines?": {"round?": "f", "start?": "f", "repeat?": "f"}}  # ?: left out if it is the default
 SERVER = {"agents": "i", "root": "d", "coordinator": "d", "keepers?": "l", "mask_bytes?": "i"}
 GRAPH = {"roster": "l", "edges": "l", "weights?": "x"}
 ROUNDS = {"values": {"low": "f", "high": "f", "components": "i", "adjacency": "f"}, "mechanism": "m"}
-ROUNDS |= {"lattice": {"state_exponent": "i", "bits": "i", "reach_exponent": "i"}, "question?": "m"}
+ROUNDS |= {
+    "lattice": {"state_exponent": "i", "bits": "i", "reach_exponent": "i"},
+    "question?": "m",
+    "motion?": "m",
+}
+MOTIONS = {"linear": {"A": "l", "B": "l", "C": "l", "names": "l", "private": "l", "norm": "s", "start": "l"}}
+MOTIONS |= {"envelope": {"influence": "l", "lag": "f"}}
+MOTIONS |= {"geometric envelope": {"kappa": "f", "rho": "f", "lag": "f"}}
 QUESTIONS = {"sum": "low high", "count": "", "histogram": "edges", "quantile": "edges shares"}
 QUESTIONS |= {"variance": "low high stretch", "weighted mean": "low high most"}
 QUESTIONS |= {"group by": "labels question", "several": "questions weights", "mean": "low high numbers"}
@@ -156,7 +164,27 @@ def questioned(asked: Any, deep: int = 0) -> None:
             require(value not in (math.inf, -math.inf) or word == "edges")
 
 
+def moving(told: Any) -> Any:
+    """Refuse a motion that is not written as the table of motions has it."""
+    shaped(told, {"kind": "s", "state": "s"} | MOTIONS[told["kind"]])
+    require(told["state"] == "computed", told.get("norm", "box") in ("box", "l1"))
+    lists = {name: told[name] for name in ("names", "B", "C", "start", "A") if name in told}
+    n = len(lists.get("names", []))
+    require(*(1 <= len(each) == n <= 16 for each in lists.values()))
+    for row in [lists.get(name, []) for name in ("B", "C", "start")] + lists.get("A", []):
+        typed(row, "f" * n)
+    bounds, places = told.get("influence", [0.0]), [row[0] for row in told.get("private", [])]
+    require(bounds, typed(bounds, "f" * len(bounds)), min(bounds) >= 0, told.get("lag", 1.0) > 0)
+    require(told.get("kappa", 1.0) > 0, told.get("rho", 1.0) > 0, places == sorted(set(places)))
+    for row in told.get("private", []):
+        require(typed(row, "if"), 0 <= row[0] < n, row[1] >= 1)
+    require(len({*typed(lists.get("names", []), "s" * n)}) == n)
+    return told
+
+
 class Session:  # ---- 2. the session, 3. the lattice ----------------------------------------------------
+    motion = table = None
+
     def __init__(self, data: bytes) -> None:
         canonical, rows = unpack(data)
         f = unpack(canonical)
@@ -177,6 +205,8 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         require((self.wide > 0) == bool(keepers))
         if server:
             require(f["agents"] == len(rows), f["root"] == committed(rows))
+        self.motion = moving(f["motion"]) if "motion" in f else None
+        require(not (self.motion and (keepers or "question" in f)))
         if not series:
             self.parameters(f["mechanism"], rows if server else [])
             self.lattice = [*map(f["values"].get, ("low", "high"))]
@@ -201,11 +231,15 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
     def parameters(self, told: Any, rows: list[Any]) -> None:
         """Read the law. A server's agents may have parameters of their own, in the roster."""
         self.kind, self.rounds, own = told["law"], told["rounds"], [row[2] or {} for row in rows]
-        shaped(told, {"law": "s", "rounds": "i"} | dict.fromkeys(LAWS[self.kind].split(), "x"))
+        words = [word for word in LAWS[self.kind].split() if not (self.motion and word == "mixing")]
+        shaped(told, {"law": "s", "rounds": "i"} | dict.fromkeys(words, "x"))
         names = [name for name, value in told.items() if value is None]
         require(*(each.keys() == set(names) for each in own))
         found = told | {name: [shaped(each[name], "f") for each in own] for name in names}
         self.mixing, self.noise, self.decay = map(found.get, ("mixing", "noise", "decay"))
+        if (table := found.get("table")) is not None:
+            typed(table, "f" * self.rounds)
+        self.table = table
 
     def sizes(self) -> None:
         require(not self.m or (self.edges is None and type(self.noise) is float and self.wide > 0))
@@ -233,7 +267,7 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         self.width = self.wide
 
     def exponent(self, i: int, u: int) -> int:
-        if self.series or (self.kind == "one-shot" and u > 0):
+        if self.series or (self.kind == "one-shot" and (u > 0 or self.motion)):
             return int(self.state)
         exact = self.scale(i, u)
         power = exact.numerator.bit_length() - exact.denominator.bit_length()
@@ -241,6 +275,8 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
 
     def scale(self, i: int, u: int) -> Fraction:
         c, q = (v[i] if type(v) is list else v for v in (self.noise, self.decay or 1.0))
+        if self.table is not None:
+            return Fraction(c * self.table[u])  # one product of float64
         exact = Fraction(c) * Fraction(q) ** u
         extra = max(exact.numerator.bit_length() - 53, 0)  # bits that a double has no room for: rounded up
         return Fraction(-(-exact.numerator >> extra) << extra, exact.denominator)

@@ -154,6 +154,46 @@ def variants(fields, rows):
     yield "equal keys", *rooted(fields, [[rows[0][0], rows[1][1], None], *rows[1:]])
 
 
+def motions(fields):
+    """Sessions of linear agents that must be refused, by what is wrong."""
+    motion = fields["motion"]
+    for name, change in {
+        "another kind": {"kind": "swarm"},
+        "a measured state": {"state": "measured"},
+        "an unknown field": {"surprise": 1},
+        "a matrix that is not square": {"A": [[1.0, 0.25]]},
+        "a row that is too short": {"A": [[1.0, 0.25], [1.0]]},
+        "whole numbers in a row": {"B": [0, 1]},
+        "a negative zero": {"C": [1.0, -0.0]},
+        "a start that is too short": {"start": [0.0]},
+        "equal names": {"names": ["a", "a"]},
+        "a narrow private number": {"private": [[0, 0.5]]},
+        "a private number that is not there": {"private": [[2, 1.0]]},
+        "the norm l2": {"norm": "l2"},
+    }.items():
+        yield name, fields | {"motion": motion | change}
+    yield "a mixing besides", fields | {"mechanism": fields["mechanism"] | {"mixing": 0.5}}
+    yield "a table that is too short", fields | {"mechanism": fields["mechanism"] | {"table": [1.0]}}
+    yield "no motion", {name: value for name, value in fields.items() if name != "motion"}
+
+
+def test_a_motion_has_one_form(other, vectors):
+    """Both programs refuse every other one."""
+    write = msgspec.msgpack.Encoder(order="deterministic").encode
+    for kind in ("linear", "linear-one-shot", "envelope"):
+        canonical, rows = other.unpack(bytes.fromhex(vectors["sessions"][kind]["bytes"]))
+        fields = other.unpack(canonical)
+        for name, changed in [("as it is", fields), *(motions(fields) if kind == "linear" else [])]:
+            data = write([write(changed), rows])
+            right = name == "as it is"
+            for read, refused in ((Session.decode, TacitError), (other.Session, other.BAD)):
+                if right:
+                    assert read(data).id == other.Session(data).id
+                    continue
+                with pytest.raises(refused):
+                    read(data)
+
+
 def own(rows, parameters):
     return [[name, key, parameters] for name, key, _ in rows]
 

@@ -8,8 +8,8 @@ Nothing here protects anyone: keys are known, noise is given.
 - `ledger`: `ListLedger`, a list of records that can be told to fail.
 - `harness`: `Harness`, machines, ledgers and network wired together, with crashes between any two acts.
 - `feedback`: `known_feedback`, as a coordinator would sign it.
-- `sessions`: `known_key`, `known_session`, `known_series`: small sessions whose keys everyone knows;
-  `small_session`: one of identities that a test has made.
+- `sessions`: `known_key`, `known_session`, `known_series`, `moving_session`: small sessions whose keys
+  everyone knows; `small_session`: one of identities that a test has made.
 - `processes`: `Processes`, the members of a session as processes that can be killed; `Tail` reads their logs.
 - `many_agents`: a program that runs many agents in one process.
 """
@@ -20,9 +20,18 @@ from tests.doubles.harness import Crashed, Harness, Point
 from tests.doubles.ledger import ListLedger, SaveFailed
 from tests.doubles.network import Faults, FaultyNetwork, Packet
 from tests.doubles.noise import ScriptedNoise
-from tests.doubles.sessions import known_ephemeral, known_key, known_series, known_session, small_session
+from tests.doubles.sessions import (
+    TRUCK,
+    known_ephemeral,
+    known_key,
+    known_series,
+    known_session,
+    moving_session,
+    small_session,
+)
 
 __all__ = [
+    "TRUCK",
     "Crashed",
     "Faults",
     "FaultyNetwork",
@@ -38,5 +47,6 @@ __all__ = [
     "known_key",
     "known_series",
     "known_session",
+    "moving_session",
     "small_session",
 ]

@@ -35,6 +35,7 @@ from tacit.core.protocol.effects import (
 )
 from tacit.core.protocol.keeper import KeeperMachine
 from tacit.core.protocol.machine import Machine
+from tacit.core.protocol.moving import Moving
 from tacit.core.protocol.notices import Notice
 from tacit.core.protocol.peer import PeerMachine
 from tacit.core.protocol.private_state import Budget
@@ -83,6 +84,8 @@ class Harness:
         Whether nodes are told who joins and leaves.
     observe : callable
         Called with the node's number and the step after every event.
+    motion : Moving
+        How every agent moves, if the session leaves that to its agents.
 
     Attributes
     ----------
@@ -106,7 +109,9 @@ class Harness:
         crash: Callable[[int, Point], bool] = lambda _number, _point: False,
         liveliness: bool = True,
         observe: Callable[[int, Step], None] = lambda _number, _step: None,
+        motion: Moving | None = None,
     ) -> None:
+        self.motion = motion
         self.session, self.values, self.noise = session, values, noise
         self.clock = ManualClock()
         self.network = FaultyNetwork(self.clock, faults, seed=seed)
@@ -144,10 +149,10 @@ class Harness:
         if session.keepers:
             return self._made_with_keepers(number, records)
         kind = AgentMachine if session.edges is None else PeerMachine
-        budget = self.budget(number)
+        given: dict[str, Any] = {"sign": sign, "budget": self.budget(number), "motion": self.motion}
         if records:
-            return kind.resume(session, number, records, sign=sign, budget=budget)
-        return kind(session, number, self.values[number], sign=sign, budget=budget)
+            return kind.resume(session, number, records, **given)
+        return kind(session, number, self.values[number], **given)
 
     def _made_with_keepers(self, number: int, records: tuple[Record, ...]) -> Machine:
         session, sign = as_told(self.session, number), known_key(number).sign

@@ -11,10 +11,12 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tacit.core.graph import Graph
-from tacit.core.law import named
+from tacit.core.law import Law, Scheduled, named
 from tacit.core.mechanism.lattice import Lattice
+from tacit.core.motion import Linear
 from tacit.core.protocol.canonical import decode_for_one
 from tacit.core.protocol.fields import Time
+from tacit.core.protocol.moving import Moving
 from tacit.core.protocol.roster import COORDINATOR, Member, roster_leaf
 from tacit.core.protocol.schema import Deadlines
 from tacit.core.protocol.series import Series
@@ -44,17 +46,19 @@ def known_session(
     low: float = 0.0,
     high: float = 1.0,
     keepers: int = 0,
+    motion: Moving | None = None,
     **more: Any,
 ) -> Session:
     """Return a session with known keys, with a server or on a graph.
 
-    `graph` is a `Graph` or the name of one.
+    `graph` is a `Graph` or the name of one. A motion is in place of mixing.
     """
     on = Graph.from_name(graph) if isinstance(graph, str) else graph
     n = agents if on is None else on.n
     kind = named(law)
     given = {"mixing": mixing, "noise": noise, "decay": decay, **dict(more.get("further", ()))}
-    parameters = kind.from_words({word: np.array(value)[()] for word, value in given.items()})
+    words = {word: np.array(value)[()] for word, value in given.items()}
+    parameters = kind.from_words(words if motion is None else words | {"mixing": motion.motion})
     more.setdefault("expires", LAST_EXPIRY)
     more.setdefault("lattice", Lattice.fitting(parameters, rounds, low, high))
     return Session(
@@ -64,12 +68,38 @@ def known_session(
         keepers=tuple(Member(f"keeper-{j}", _public(n + j)) for j in range(keepers)),
         edges=None if on is None else tuple((int(i), int(j)) for i, j in on.edges()),
         law=law,
-        mixing=mixing,
+        mixing=mixing if motion is None else None,
+        motion=motion,
         noise=noise,
         decay=decay if "decay" in kind.words() else None,
         rounds=rounds,
         **more,
     )
+
+
+TRUCK = Linear(
+    [[1, 0.25], [-0.25, 0.5]], [0, 0.25], [1, 0], private={"speed": 1.0}, names=("speed", "acceleration")
+)
+"""A truck with an engine lag, whose speed is private."""
+
+
+def moving_session(
+    agents: int = 3,
+    rounds: int = 4,
+    *,
+    law: str = "scheduled",
+    motion: Moving | None = None,
+    own: Linear = TRUCK,
+    **more: Any,
+) -> Session:
+    """Return a session of linear agents with the best noise for their motion, and known keys."""
+    made: Law = named(law).best(own, 1.0, rounds)
+    given = {"noise": float(np.max(made.c)), "decay": getattr(made, "q", None)}
+    if isinstance(made, Scheduled):
+        given["further"] = (("table", made.table),)
+    about = {"low": -10.0, "high": 10.0, "adjacency": 1.0, **given, **more}
+    start = tuple(0.125 * k for k in range(own.dimension))
+    return known_session(agents, rounds, law=law, motion=motion or Moving(own, start), **about)
 
 
 @lru_cache(maxsize=256)

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import msgspec
@@ -9,15 +10,16 @@ import numpy as np
 import pytest
 from tests.doubles import Harness, ScriptedNoise
 
-from tacit.core.mechanism.on_lattice import OnLattice
+from tacit.core.mechanism.on_lattice import OnLattice, WholeState
 from tacit.core.protocol.codec import as_numbers
 from tacit.core.protocol.messages import Kind
+from tacit.core.protocol.moving import own_law
 from tacit.core.protocol.records import Closed, Disclosed, Keyed, Shut, Spoke
 
 NOT_STATE = {"session", "codec", "refused", "_codec", "_sign", "_agent", "_losses", "_records", "_messages"}
 SAID = Spoke | Closed | Disclosed | Shut | Keyed
 NOT_STATE |= {"keyring", "_notices", "budget", "private", "_timers", "_pace", "_sum", "_cover", "_turns"}
-NOT_STATE |= {"_session", "_private", "_chain", "_series", "_filter", "_decoder", "first"}
+NOT_STATE |= {"_session", "_private", "_chain", "_series", "_filter", "_decoder", "first", "_pack"}
 
 
 def draws_for(session, seed=1):
@@ -25,7 +27,7 @@ def draws_for(session, seed=1):
     rng = np.random.default_rng(seed)
     shape = (session.rounds, session.n, *([] if session.components == 1 else [session.components]))
     draws = np.zeros(shape, dtype=object)
-    for u in range(session.rounds if session.law == "fading" else 1):
+    for u in filter(session.mechanism.law.draws, range(session.rounds)):
         for i in range(session.n):
             scale = session.lattice_agent(i).draw_scale(u)
             part = np.rint(rng.laplace(scale=scale, size=shape[2:] or None))
@@ -37,6 +39,16 @@ def read(frame):
     """The sender, kind, and first field (update or round) of a frame, without the codec."""
     _, _, sender, kind, body = msgspec.msgpack.decode(frame[:-64])
     return sender, Kind(kind), msgspec.msgpack.decode(body)[0]
+
+
+def expected(session, values, draws, own=None):
+    """What the mechanism itself does with these values and draws."""
+    moving, mechanism = own or session.motion, session.mechanism
+    if moving is None:
+        return OnLattice(mechanism, session.lattice).execute(values, draws)
+    on = OnLattice(replace(mechanism, law=own_law(session, moving.motion)), session.lattice)
+    theta = np.array([moving.begin([value], session.lattice.state_exponent) for value in values])
+    return on.run(WholeState(theta, theta), draws)
 
 
 class Watch:
@@ -96,7 +108,7 @@ def play():
         draws, values = draws_for(session, seed)
         harness = Harness(session, values, ScriptedNoise(draws, fresh=fresh), seed=seed, **more)
         if not session.keepers:
-            harness.expected = OnLattice(session.mechanism, session.lattice).execute(values, draws)
+            harness.expected = expected(session, values, draws, more.get("motion"))
         harness.watch = Watch(harness)
         return harness
 

@@ -1,7 +1,7 @@
 """A crash at every single point between hearing, saving and sending. None of them costs anything."""
 
 import pytest
-from tests.doubles import Harness, Point, known_session
+from tests.doubles import Harness, Point, known_session, moving_session
 
 from tacit.core.protocol.codec import as_numbers
 from tacit.core.protocol.messages import COORDINATOR
@@ -13,6 +13,8 @@ SESSIONS = {
     "server": known_session(2, 3, deadlines=PATIENT),
     "server, one-shot, vectors": known_session(2, 3, law="one-shot", components=2, deadlines=PATIENT),
     "graph": known_session(graph="path:3", rounds=3, deadlines=PATIENT),
+    "linear": moving_session(2, 3, deadlines=PATIENT),
+    "graph, linear, one-shot": moving_session(graph="path:2", rounds=2, law="one-shot", deadlines=PATIENT),
     "graph, one-shot": known_session(graph="path:2", rounds=3, law="one-shot", deadlines=PATIENT),
 }
 

@@ -6,7 +6,7 @@ import struct
 
 import msgspec
 import pytest
-from tests.doubles import known_key, known_series, known_session
+from tests.doubles import known_key, known_series, known_session, moving_session
 
 from tacit.base.errors import FileError, InputError, ParameterError
 from tacit.core.protocol import fields, schema
@@ -20,6 +20,7 @@ SESSIONS = {
     "each its own": known_session(3, mixing=(0.5, 0.6, 0.7), noise=(2.0, 3.0, 4.0)),
     "keepers": known_session(3, keepers=2),
     "graph": known_session(graph="path:3"),
+    "linear": moving_session(3),
     "weights": known_session(graph="path:3", weights="metropolis"),
     "series": known_series(3),
 }
@@ -191,6 +192,7 @@ def test_sessions_of_older_versions_are_refused_in_one_sentence(old):
 # ---- defaults -------------------------------------------------------------------------------------------
 
 DEFAULTS = {
+    "motion": None,
     "agents": None,
     "coordinator_address": None,
     "deadlines": {},

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.doubles import Harness, known_feedback, known_key, known_session
+from tests.doubles import Harness, known_feedback, known_key, known_session, moving_session
 from tests.doubles.harness import FINISHED
 
 from tacit.core.protocol.codec import Codec
@@ -217,7 +217,16 @@ class OnRingOneShot(Faulty):
     session = known_session(graph="ring:4", rounds=3, deadlines=DEADLINES, law="one-shot")
 
 
-SESSIONS = [WithServer, WithServerOneShot, WithKeepers, WithKeepersOneShot, OnGraph, OnRingOneShot]
+class WithLinearOneShot(Faulty):
+    session = moving_session(3, 4, deadlines=DEADLINES, quorum=1, start=2, law="one-shot")
+
+
+class OnLinearGraph(Faulty):
+    session = moving_session(graph="path:3", rounds=4, deadlines=DEADLINES, start=2)
+
+
+MOVING = [WithLinearOneShot, OnLinearGraph]
+SESSIONS = [*MOVING, WithServer, WithServerOneShot, WithKeepers, WithKeepersOneShot, OnGraph, OnRingOneShot]
 
 
 @pytest.mark.parametrize("examples", [15, pytest.param(500, marks=pytest.mark.long)])

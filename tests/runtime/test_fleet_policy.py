@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.doubles.sessions import known_series, known_session
+from tests.doubles.sessions import known_series, known_session, moving_session
 
 from tacit.base.errors import CapExceeded, FileError, InputError
 from tacit.core.law import OneShot
@@ -239,6 +239,15 @@ def test_a_keeper_of_a_trusted_name_with_another_key_is_refused(policy, path):
         session = soon()
         liar = {"keeper-0": session.keepers[1].key, "keeper-1": session.keepers[1].key}
         assert judged(replace(policy, trust=liar), session, ledger).why == "keepers"
+
+
+def test_agents_with_their_own_dynamics_are_refused_whatever_their_range_is(policy, path):
+    moving = moving_session(low=0.0, high=1.0, expires=int(NOW + 600))
+    assert moving.question in policy.questions
+    with Ledger(path) as ledger:
+        refusal = judged(policy, moving, ledger)
+        assert refusal.why == "question"
+        assert "agents with their own dynamics, which no policy allows" in refusal.sentence
 
 
 def test_a_clock_that_was_set_back_is_named(policy, path):

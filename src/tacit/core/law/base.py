@@ -119,6 +119,8 @@ class Law(ABC):
         Parameters that must be below 1.
     by_mixing : bool
         Whether `scale` depends on the mixing. If not, agents that differ only in mixing count as equal.
+    per_round : frozenset of str
+        Parameters that are one number per round, the same for all agents.
     meanings : mapping
         What the parameters after noise mean, for people.
     """
@@ -131,6 +133,7 @@ class Law(ABC):
     pure: ClassVar[bool] = True
     below_one: ClassVar[frozenset[str]] = frozenset({"sigma"})
     by_mixing: ClassVar[bool] = True
+    per_round: ClassVar[frozenset[str]] = frozenset()
     meanings: ClassVar[Mapping[str, str]] = {}
 
     def __init_subclass__(cls, **kwargs: Any) -> None:

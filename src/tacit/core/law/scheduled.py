@@ -49,6 +49,7 @@ class Scheduled(Law):
 
     name: ClassVar[str] = "scheduled"
     by_mixing: ClassVar[bool] = False
+    per_round: ClassVar[frozenset[str]] = frozenset({"table"})
     meanings: ClassVar[Mapping[str, str]] = {"table": "the noise of round t has scale c·table_t"}
 
     if TYPE_CHECKING:

@@ -305,7 +305,7 @@ class LatticeAgent:
     @cached_property
     def moves(self) -> bool:
         """Whether a state has several numbers, of which something is said."""
-        return self.motion.dimension is not None
+        return self.motion.several
 
     def shadow(self, state: Any, draw: Any) -> Whole:
         """Return the noisy start of a shadow of a state with several numbers.

@@ -55,6 +55,11 @@ class Motion(ABC):
         """Number of components of a state; None if any number moves alike."""
         return None
 
+    @property
+    def several(self) -> bool:
+        """Whether a state has several numbers, of which something is said."""
+        return self.dimension is not None
+
     @abstractmethod
     def of_agent(self, i: int) -> Motion:
         """Return the motion of one agent."""

@@ -43,6 +43,7 @@ from tacit.core.protocol.messages import (
     Refusal,
     Stop,
 )
+from tacit.core.protocol.moving import Moving
 from tacit.core.protocol.notices import (
     Behind,
     DisputeFound,
@@ -122,6 +123,8 @@ class AgentMachine(Machine):
     private : bytes, optional
         Its ephemeral X25519 key, which must be on the disk already. None without keepers, or if it was
         erased.
+    motion : Moving, optional
+        How it moves, if the session leaves that to its agents.
 
     Attributes
     ----------
@@ -145,9 +148,11 @@ class AgentMachine(Machine):
         sign: Sign,
         budget: Budget,
         private: bytes | None = None,
+        motion: Moving | None = None,
     ) -> None:
         parts = self._set_up(session, number, sign)
-        self.private = parts.state(self.codec, number, budget, self._cover, value)
+        own: dict[str, Any] = {} if motion is None else {"motion": motion}
+        self.private = parts.state(self.codec, number, budget, self._cover, value, **own)
         self._turns = parts.turns(session, number, self.private, self.chain, self._cover)
         self._unsaved.extend(self.private.first)
         self._unlock(private)
@@ -162,6 +167,7 @@ class AgentMachine(Machine):
         sign: Sign,
         budget: Budget,
         private: bytes | None = None,
+        motion: Moving | None = None,
     ) -> Self:
         """Rebuild it from its records.
 
@@ -170,7 +176,8 @@ class AgentMachine(Machine):
         agent = cls.__new__(cls)
         parts = agent._set_up(session, number, sign)
         began, rest = require_began(agent.codec, number, records)
-        agent.private = parts.state(agent.codec, number, budget, agent._cover, began=began)
+        own: dict[str, Any] = {} if motion is None else {"motion": motion}
+        agent.private = parts.state(agent.codec, number, budget, agent._cover, began=began, **own)
         agent._turns = parts.turns(session, number, agent.private, agent.chain, agent._cover)
         for record in rest:
             agent._replay(record)

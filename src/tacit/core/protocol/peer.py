@@ -30,6 +30,7 @@ from tacit.core.protocol.messages import (
     Report,
     Stop,
 )
+from tacit.core.protocol.moving import Moving
 from tacit.core.protocol.notices import (
     Behind,
     Finished,
@@ -53,7 +54,7 @@ class PeerMachine(Machine):
 
     Parameters
     ----------
-    session, number, value, sign, budget
+    session, number, value, sign, budget, motion
         As for `AgentMachine`.
 
     Attributes
@@ -70,14 +71,30 @@ class PeerMachine(Machine):
 
     private: MixingState
 
-    def __init__(self, session: Session, number: int, value: Any, *, sign: Sign, budget: Budget) -> None:
+    def __init__(
+        self,
+        session: Session,
+        number: int,
+        value: Any,
+        *,
+        sign: Sign,
+        budget: Budget,
+        motion: Moving | None = None,
+    ) -> None:
         cover = self._set_up(session, number, sign)
-        self.private = MixingState(self.codec, number, budget, cover, value)
+        self.private = MixingState(self.codec, number, budget, cover, value, motion=motion)
         self._unsaved.extend(self.private.first)
 
     @classmethod
     def resume(
-        cls, session: Session, number: int, records: Iterable[Record], *, sign: Sign, budget: Budget
+        cls,
+        session: Session,
+        number: int,
+        records: Iterable[Record],
+        *,
+        sign: Sign,
+        budget: Budget,
+        motion: Moving | None = None,
     ) -> Self:
         """Rebuild it from its records.
 
@@ -86,7 +103,7 @@ class PeerMachine(Machine):
         peer = cls.__new__(cls)
         cover = peer._set_up(session, number, sign)
         began, rest = require_began(peer.codec, number, records)
-        peer.private = MixingState(peer.codec, number, budget, cover, began=began)
+        peer.private = MixingState(peer.codec, number, budget, cover, began=began, motion=motion)
         peer.live = set(peer._neighbours)  # they were there: wait for them
         for record in rest:
             peer._replay(record)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, final
@@ -35,6 +35,14 @@ from tacit.core.protocol.exact_loss import exact, up, within
 from tacit.core.protocol.keyring import Keyring
 from tacit.core.protocol.masks import mask, packed, total
 from tacit.core.protocol.messages import DIGEST_BYTES, Masked, Message, Reason, Report
+from tacit.core.protocol.moving import (
+    Moving,
+    decode_moving,
+    own_arithmetic,
+    pack_state,
+    require_same,
+    unpack_state,
+)
 from tacit.core.protocol.notices import Cost, FellSilent, OverCap
 from tacit.core.protocol.records import Began, Keyed, Moved, Record, Sampled, Silenced, Spoke, require_order
 from tacit.core.question import Missing
@@ -368,6 +376,8 @@ class MixingState(PrivateState):
         θ(0). It is clamped to the range.
     began : Began, optional
         How it began, if that is recorded; instead of a value.
+    motion : Moving, optional
+        How it moves, if that is its own affair. After a restart its records say so.
     """
 
     def __init__(
@@ -379,10 +389,14 @@ class MixingState(PrivateState):
         value: Any = None,
         *,
         began: Began | None = None,
+        motion: Moving | None = None,
     ) -> None:
         session = codec.session
         super().__init__(codec, number, budget, cover, session.planned(number))
-        self._agent = session.lattice_agent(number)
+        if began is not None and began.motion:
+            motion = require_same(motion, decode_moving(began.motion))
+        self._agent, self._moving = own_arithmetic(session, number, motion)
+        self._pack: Callable[[Any], bytes] = codec.pack if self._moving is None else pack_state
         self._losses = session.account(number).per_message
         if began is None:
             if value is None:
@@ -390,21 +404,32 @@ class MixingState(PrivateState):
             asked = session.question
             missing = isinstance(value, Missing)
             vector, self.clamped = (asked.stand_in, True) if missing else asked.encode(value)
-            # To the nearest state step, ties up, as `Lattice.start` does (docs/proofs/lattice.md).
-            step = Fraction(2) ** session.lattice.state_exponent
-            whole = [math.floor(Fraction(number) / step + Fraction(1, 2)) for number in vector]
-            self._state = whole[0] if len(whole) == 1 else np.array(whole, dtype=object)
+            exponent = session.lattice.state_exponent
+            if self._moving is not None:
+                self._state: Whole = self._moving.begin(vector, exponent)
+            else:  # to the nearest state step, ties up, as `Lattice.start` does (docs/proofs/lattice.md)
+                step = Fraction(2) ** exponent
+                whole = [math.floor(Fraction(number) / step + Fraction(1, 2)) for number in vector]
+                self._state = whole[0] if len(whole) == 1 else np.array(whole, dtype=object)
         else:
-            self._state, self.clamped = as_array(codec.unpack(began.state)), began.clamped
-        if np.size(self._state) != session.components:
+            self._state, self.clamped = self._unpacked(began.state), began.clamped
+        if self._moving is None and np.size(self._state) != session.components:
             raise StateError(f"a value must have {session.components} components in this session.")
         if began is None:
-            packed, cap = codec.pack(self._state), float(budget.cap)
-            self.first = (Began(session.id, number, packed, self.planned, budget.spent, cap, self.clamped),)
+            packed, cap, own = self._pack(self._state), float(budget.cap), b""
+            if self._moving is not None and self._moving is motion:
+                own = motion.encode()
+            began = Began(session.id, number, packed, self.planned, budget.spent, cap, self.clamped, own)
+            self.first = (began,)
         # One-shot noise: the shadow is the first message, moved like the state. Later messages report it, so
         # the noise of the first one protects them too. With keepers there is one exchange, and no shadow.
         self._shadow: Whole | None = None
         self._shadowed = session.mechanism.shadowed and cover.draws
+
+    def _unpacked(self, data: bytes) -> Whole:
+        if self._moving is None:
+            return as_array(self._codec.unpack(data))
+        return unpack_state(data, len(self._moving.start))
 
     def require_affordable(self) -> None:
         """Leave it to the machine: every message is checked on its own."""
@@ -454,6 +479,8 @@ class MixingState(PrivateState):
         u = self.update
         # Removed from the store, so that no other message can carry the same noise.
         draw = self.draws.pop(u) if self._draws_own(u) else 0
+        if self.lacks_shadow and self._moving is not None:
+            self._shadow, draw = self._agent.shadow(self._state, draw), 0
         x = self._agent.report(self._state if self._shadow is None else self._shadow, u, draw)
         exponent = self._codec.session.exponent(self.number, u)
         self.said = self._cover.sealed(u, exponent, x, heard)
@@ -463,7 +490,9 @@ class MixingState(PrivateState):
         self._spent += exact(loss)
         if self.lacks_shadow:
             self._shadow = self._agent.lattice.lifted(x, exponent)
-        return Spoke(u, self.said, loss)
+        # A message of a state of several numbers does not say where its shadow began.
+        begins = self._moving is not None and self._shadow is not None and u == 0
+        return Spoke(u, self.said, loss, self._pack(self._shadow) if begins else b"")
 
     def move(self, y: tuple[int, ...], heard: Iterable[bytes], used: Iterable[int]) -> Moved:
         """Make an update towards y, which must be public; eq:upd and eq:upd_dis."""
@@ -472,9 +501,9 @@ class MixingState(PrivateState):
         self._state = move(self._state, towards)
         if self._shadow is not None:
             self._shadow = move(self._shadow, towards)
-        pack = self._codec.pack
-        shadow = b"" if self._shadow is None else pack(self._shadow)
-        moved = Moved(self.update, tuple(heard), tuple(used), pack(y), pack(self._state), shadow)
+        shadow = b"" if self._shadow is None else self._pack(self._shadow)
+        public, state = self._codec.pack(y), self._pack(self._state)
+        moved = Moved(self.update, tuple(heard), tuple(used), public, state, shadow)
         # An update without a message leaves its draw unused. It has this update's scale, so it fits no other.
         self.draws.pop(self.update, None)
         self.update, self.said, self.feedback = self.update + 1, None, y
@@ -497,13 +526,15 @@ class MixingState(PrivateState):
                 self.said, self.digests[record.update] = record.frame, digest(record.frame)
                 # The recorded loss counts, even if this version would compute another one.
                 self._spent += exact(record.loss)
-                if self.lacks_shadow:
+                if record.basis:
+                    self._shadow = self._unpacked(record.basis)
+                elif self.lacks_shadow:
                     exponent = message.body.exponent
                     self._shadow = self._agent.lattice.lifted(as_array(message.numbers), exponent)
             case Moved():
                 require_order(record.update == self.update)
-                self._state = as_array(self._codec.unpack(record.state))
-                self._shadow = as_array(self._codec.unpack(record.basis)) if record.basis else None
+                self._state = self._unpacked(record.state)
+                self._shadow = self._unpacked(record.basis) if record.basis else None
                 self.update, self.said = self.update + 1, None
                 self.feedback = self._codec.unpack(record.y)
             case Silenced():

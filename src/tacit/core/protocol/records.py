@@ -29,11 +29,12 @@ class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field
 
 
 @final
-class Began(_Record, frozen=True, tag="began"):
+class Began(_Record, frozen=True, tag="began", omit_defaults=True):
     """An agent or peer entered a session with this state.
 
     It is the first record of the session. `planned` is the largest loss of the whole session, which a ledger
     may reserve. `state` is private, and so is `clamped`, which says whether the value was outside the range.
+    `motion` is how the agent moves, if that is its own: it goes on with that after a restart.
     """
 
     session: bytes
@@ -43,15 +44,20 @@ class Began(_Record, frozen=True, tag="began"):
     spent: float
     cap: float
     clamped: bool = False
+    motion: bytes = b""
 
 
 @final
-class Spoke(_Record, frozen=True, tag="spoke"):
-    """Message `update`, its exact bytes, and its loss: one per update."""
+class Spoke(_Record, frozen=True, tag="spoke", omit_defaults=True):
+    """Message `update`, its exact bytes, and its loss: one per update.
+
+    `basis` is the shadow that began with it, if that is more than the message says.
+    """
 
     update: int
     frame: bytes
     loss: float
+    basis: bytes = b""
 
 
 @final

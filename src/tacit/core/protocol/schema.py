@@ -41,6 +41,7 @@ from tacit.core.protocol.fields import (
     kind_of,
     misplaced,
 )
+from tacit.core.protocol.moving import TABLES, moving_fields, moving_of
 from tacit.core.protocol.roster import Member, OneOf
 from tacit.core.protocol.series import Series
 from tacit.core.question import Mean, Question, question_named
@@ -200,6 +201,14 @@ _Question = Annotated[
         rule="below",
     ),
 ]
+_Motion = Annotated[
+    dict[str, Any] | None,
+    about(
+        "How agents with their own dynamics move: its `kind`, and all parameters of that kind.",
+        otherwise="they mix",
+        rule="below",
+    ),
+]
 _Grid = Annotated[NumberGrid, about("The grid of all numbers.")]
 
 
@@ -270,6 +279,7 @@ class ServerSession(AroundServer, frozen=True, kw_only=True):
     """A session with a coordinator."""
 
     mechanism: _Mechanism
+    motion: _Motion = None
     asked: _Question = msgspec.field(name="question", default=None)
     values: _Values
     lattice: _Grid
@@ -303,6 +313,7 @@ class GraphSession(AnySession, frozen=True, kw_only=True):
         ),
     ] = None
     mechanism: _Mechanism
+    motion: _Motion = None
     asked: _Question = msgspec.field(name="question", default=None)
     values: _Values
     lattice: _Grid
@@ -411,12 +422,13 @@ def read_tables(entries: Any, what: str, own_type: Callable[[type[Any], Any], An
     if isinstance(told, ServerSession | GraphSession):
         law = converted(told.mechanism, _LawName, what, own_type, "mechanism").law
         try:
-            table = _law_table(law, isinstance(told, ServerSession))
+            table = _law_table(law, isinstance(told, ServerSession), told.motion is not None)
         except LawError as error:
             raise misplaced(what, "mechanism.law", str(error)) from None
         found = converted(told.mechanism, table, what, own_type, "mechanism")
         asked = None if told.asked is None else _read_question(told.asked, what, own_type)
-        return structs.replace(told, mechanism=asdict(found), asked=asked)
+        motion = None if told.motion is None else _read_motion(told.motion, what, own_type)
+        return structs.replace(told, mechanism=asdict(found), asked=asked, motion=motion)
     return told
 
 
@@ -434,15 +446,18 @@ def _other_format(written: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _law_table(law: str, rooted: bool) -> type[msgspec.Struct]:
-    """Return the table of a law's parameters.
+def _law_table(law: str, rooted: bool, moving: bool) -> type[msgspec.Struct]:
+    """Return the table of a law's parameters; a motion is in place of mixing.
 
-    A parameter is one number, or one for each agent. With the root of a roster it may be nil in canonical
-    bytes: then each agent has its own in its leaf.
+    A parameter is one number, or one for each agent; a few are one for each round. With the root of a roster
+    it may be nil in canonical bytes: then each agent has its own in its leaf.
     """
     numbers: Any = Real | tuple[Real, ...]
     numbers = numbers | None if rooted else numbers
-    fields: list[Any] = [("law", str), ("rounds", int), *((word, numbers) for word in named(law).words())]
+    table = named(law).per_round
+    words = [word for word in named(law).words() if not (moving and word == "mixing")]
+    own = [(word, tuple[Real, ...] if word in table else numbers) for word in words]
+    fields: list[Any] = [("law", str), ("rounds", int), *own]
     return msgspec.defstruct(
         "_LawTable", fields, bases=(FieldTable,), frozen=True, forbid_unknown_fields=True
     )
@@ -450,6 +465,16 @@ def _law_table(law: str, rooted: bool) -> type[msgspec.Struct]:
 
 class _QuestionKind(msgspec.Struct):
     kind: str
+
+
+def _read_motion(entries: Any, what: str, own_type: Callable[[type[Any], Any], Any]) -> dict[str, Any]:
+    """Read the table of a motion; one that is not known is refused by name."""
+    kind = converted(entries, _QuestionKind, what, own_type, "motion").kind
+    if kind not in TABLES:
+        raise misplaced(
+            what, "motion.kind", f"must be one of {', '.join(TABLES)}, got {kind!r}: install a newer tacit"
+        )
+    return asdict(converted(entries, TABLES[kind], what, own_type, "motion"))
 
 
 def _read_question(
@@ -570,6 +595,7 @@ def session_of(
     mechanism = told.mechanism | dict(parameters or {})
     further = [(word, mechanism.pop(word)) for word in named(mechanism["law"]).further()]
     fields["asked"] = None if told.asked is None else question_of(told.asked)
+    fields["motion"] = None if told.motion is None else moving_of(told.motion)
     grid = Lattice(*(fields.pop(name) for name in ("low", "high", *NumberGrid.__struct_fields__)))
     return Session(**fields, **mechanism, further=tuple(further), lattice=grid)
 
@@ -617,6 +643,7 @@ def tables_of(session: Session, *, own: bool = False) -> AnySession:
             parameters |= dict.fromkeys(session.own_words)
         given |= {
             "asked": None if session.asked is None else question_fields(session.asked),
+            "motion": None if session.motion is None else moving_fields(session.motion),
             "mechanism": {"law": session.law, **parameters, "rounds": session.rounds},
             "low": float(lattice.low) + 0.0,  # no negative zero: it would hash differently
             "high": float(lattice.high) + 0.0,

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from tacit.base.arrays import FloatArray
 from tacit.base.errors import ParameterError
+from tacit.base.rounding import fraction_up
 from tacit.core.graph import Graph
 from tacit.core.law import Fading, named
 from tacit.core.mechanism import ClientServer, Distributed, Mechanism
@@ -28,6 +29,7 @@ from tacit.core.mechanism.topology import Weights, read_weights, written_weights
 from tacit.core.protocol.canonical import canonical_bytes, decode_session, encode_session, session_id
 from tacit.core.protocol.exact_loss import exact
 from tacit.core.protocol.merkle import MerkleTree
+from tacit.core.protocol.moving import Moving, require_moving
 from tacit.core.protocol.roster import (
     COORDINATOR,
     Member,
@@ -84,9 +86,11 @@ class Session:
         The name of the noise law: "fading" (the paper's), "one-shot", "constant", or one that was registered
         with `tacit.core.law.register` by everybody who takes part.
     mixing, noise, decay : float or one per agent
-        σ, c and q; decay is None where the law has none.
-    further : sequence of (name, float or one per agent), optional
+        σ, c and q; decay is None where the law has none, and mixing where a motion is given.
+    further : sequence of (name, float, one per agent or one per round), optional
         The law's other parameters, in the law's order.
+    motion : Moving, optional
+        How agents with their own dynamics move; by default they mix.
     rounds : int
         How many rounds there are.
     lattice : Lattice
@@ -123,7 +127,7 @@ class Session:
     coordinator: bytes | None = None
     edges: tuple[tuple[int, int], ...] | None = None
     law: str = Fading.name
-    mixing: PerMember
+    mixing: PerMember | None = None
     noise: PerMember
     decay: PerMember | None = None
     rounds: int
@@ -140,6 +144,7 @@ class Session:
     weights: str | tuple[tuple[int, int, int], ...] | None = None
     further: tuple[tuple[str, PerMember], ...] = ()
     series: Series | None = None
+    motion: Moving | None = None
 
     def __post_init__(self) -> None:
         require_name(self.name, "a session's name")
@@ -215,7 +220,15 @@ class Session:
         if (self.decay is not None) != ("decay" in named(self.law).words()):
             must = "be left out" if self.decay is not None else "be given"
             raise ParameterError(f"decay must {must} with {self.law} noise.")
-        self._set("further", tuple((name, _per_member(v, name, self.n)) for name, v in self.further))
+        self._check_moves()
+        table = named(self.law).per_round
+        self._set(
+            "further",
+            tuple(
+                (name, _per_round(v, name, self.rounds) if name in table else _per_member(v, name, self.n))
+                for name, v in self.further
+            ),
+        )
         others = named(self.law).further()
         if others != tuple(name for name, _ in self.further):
             must = f"be {', '.join(others)}, in this order" if others else "be left out"
@@ -227,13 +240,18 @@ class Session:
                 self._set(what, _per_member(getattr(self, what), what, self.n))
         self._set("adjacency", require_adjacency(_number(self.adjacency, "adjacency")))
         self._check_question()
-        # It refuses parameters out of range, and here a motion whose state is more than one number.
-        self.mechanism.motion.pull  # noqa: B018
+        # Both refuse parameters out of range; and a law that brings a motion which the session does not have.
+        if self.motion is None:
+            self.mechanism.motion.pull  # noqa: B018
+        else:
+            require_moving(self, self.motion)
         if isinstance(self.roster, OneOf) and self.roster.own:
             self._check_own(self.roster)
         # Refused now, and not in the last round, when the loss of all others is spent.
         for agent in set(self._agents):
             agent.scale(self.rounds - 1)  # refuses a lattice too coarse for the last noise
+            for u in range(self.rounds if agent.law.per_round else 0):
+                agent.scale(u)
         if self.clamp_probability > _MOST_CLAMPS:
             raise ParameterError(
                 f"the session's reach must hold the range and its noise, but ±{self.lattice.reach:g} clamps "
@@ -245,6 +263,15 @@ class Session:
                 f"a message must fit in {MOST_NUMBER_BYTES} bytes, but {self.components} components of "
                 f"{self.number_bytes} bytes do not. Use fewer components or a coarser lattice."
             )
+
+    def _check_moves(self) -> None:
+        """Refuse a session that says twice, or not, how its agents move."""
+        if self.motion is not None and not isinstance(self.motion, Moving):
+            raise ParameterError(f"motion must be a Moving, got {type(self.motion).__name__}.")
+        if (self.mixing is None) != (self.motion is not None):
+            must = "be left out" if self.motion is not None else "be given"
+            other = "says" if self.motion is not None else "would say"
+            raise ParameterError(f"mixing must {must}: the session's motion {other} how agents move.")
 
     def _check_question(self) -> None:
         low, high = self.lattice.low, self.lattice.high
@@ -294,18 +321,20 @@ class Session:
         if self.n == 1:
             raise ParameterError("an agent that is alone must not have parameters of its own.")
         # Keepers draw one noise for all. So the same is refused here as where the whole roster is known.
-        given = {
+        given: dict[str, Any] = {
             word: np.full(self.n, value) if word in roster.own else _plain(value)
             for word, value in self.parameters.items()
         }
+        if self.motion is not None:
+            given["mixing"] = self.motion.motion
         ClientServer(named(self.law).from_words(given), agents=self.n, keepers=len(self.keepers))
 
     def _check_series(self, series: Series) -> None:
         for what, value in _of_series(series).items():
             if getattr(self, what) != value:
                 raise ParameterError(f"{what} of a series follows from it, and must be {value!r}.")
-        others = (self.decay, self.weights, self.further, self.asked)
-        alone = others == (None, None, (), None) and self.components == 1
+        others = (self.decay, self.weights, self.further, self.asked, self.motion)
+        alone = others == (None, None, (), None, None) and self.components == 1
         if self.coordinator is None or not alone:
             raise ParameterError("a series has a coordinator, one number per reading, and no other law.")
         if not self.keepers:
@@ -442,7 +471,9 @@ class Session:
                 f"session {self.name} is a series of means and has none of the paper's mechanisms: this "
                 "works for other sessions only."
             )
-        given = {word: _plain(value) for word, value in self.parameters.items()}
+        given: dict[str, Any] = {word: _plain(value) for word, value in self.parameters.items()}
+        if self.motion is not None:
+            given["mixing"] = self.motion.motion
         law = named(self.law).from_words(given)
         if self.edges is None:
             return ClientServer(law, agents=self.n, keepers=len(self.keepers))
@@ -574,7 +605,10 @@ class Session:
         """The words of the law's parameters that differ between agents."""
         if isinstance(self.roster, OneOf):
             return self.roster.own
-        return tuple(word for word, value in self._parameters.items() if isinstance(value, tuple))
+        table = named(self.law).per_round if self.series is None else ()
+        return tuple(
+            word for word, value in self._parameters.items() if isinstance(value, tuple) and word not in table
+        )
 
     def own(self, i: int) -> dict[str, float]:
         """Return the parameters that agent i has on its own."""
@@ -631,11 +665,17 @@ class Session:
     @cached_property
     def question(self) -> Question:
         """How a private record becomes numbers, and the mean vector an answer."""
-        return self.asked or Mean(self.lattice.low, self.lattice.high, self.components)
+        numbers = self.components if self.motion is None else self.motion.values
+        return self.asked or Mean(self.lattice.low, self.lattice.high, numbers)
 
     @cached_property
     def diameter(self) -> float:
-        """The largest L1 distance of two values of the range, rounded up."""
+        """The largest distance of two values of the range, rounded up.
+
+        It is their L1 distance, or what the motion of the agents counts as one.
+        """
+        if self.motion is not None:
+            return fraction_up(self.motion.diameter(self.lattice.low, self.lattice.high))
         return self.question.adjacency
 
     def require_agent(self, i: int) -> None:
@@ -787,6 +827,15 @@ def _per_member(value: object, what: str, n: int) -> PerMember:
         # A session must have one encoding only, so equal numbers of all agents are written as one number.
         return each[0] if len(set(each)) == 1 else each
     return _number(value, what)
+
+
+def _per_round(value: object, what: str, rounds: int) -> tuple[float, ...]:
+    if not isinstance(value, Iterable) or isinstance(value, str | bytes):
+        raise ParameterError(f"{what} must be one number for each of {rounds} rounds, got {value!r}.")
+    each = tuple(_number(v, what) for v in value)
+    if len(each) != rounds:
+        raise ParameterError(f"{what} must be one number for each of {rounds} rounds, got {len(each)}.")
+    return each
 
 
 def _edges(edges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:

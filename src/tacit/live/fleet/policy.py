@@ -204,6 +204,12 @@ class Policy:
             )
         if self.role == KEEPER:
             return self._judge_kept(where, session)
+        if session.motion is not None:
+            return PolicyRefusal(
+                "question",
+                f"{where} is of agents with their own dynamics, which no policy allows: its owner joins "
+                "it by hand (`tacit join`)",
+            )
         if session.question not in self.questions:
             return self._judge_question(where, session.question)
         if (refusal := self.judge_series(session)) is not None:

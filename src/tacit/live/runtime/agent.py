@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, cast, final
 from tacit.base.errors import Disputed, InputError, SessionOver
 from tacit.core.protocol import exact_loss
 from tacit.core.protocol.agent import AgentMachine
+from tacit.core.protocol.moving import Moving, own_arithmetic
 from tacit.core.protocol.notices import Notice
 from tacit.core.protocol.peer import PeerMachine
 from tacit.core.protocol.records import Ended
@@ -109,6 +110,9 @@ class Agent(Participant):
     listen, connect : str or sequence of str
         The coordinator's endpoint. On a graph `listen` is its own endpoint, and `connect` are endpoints of
         neighbours; one end of each edge connects to the other.
+    motion : Moving, optional
+        A, B and C of this agent, if the session leaves them to its agents. Not needed to resume: the ledger
+        has them.
     unread : callable, optional
         For a series: called with how often the source gave no reading, and why and what follows this time;
         never with what it gave.
@@ -137,6 +141,7 @@ class Agent(Participant):
         transport: Transport | None = None,
         clock: Clock | None = None,
         pace: float = 0.0,
+        motion: Moving | None = None,
         watch: Callable[[Notice], None] | None = None,
         trouble: Callable[[str], None] = lambda _: None,
         unread: Callable[[int, str], None] = lambda *_: None,
@@ -161,7 +166,7 @@ class Agent(Participant):
         require_trusted_keeper(session, trust or {})
         self._value, self._unread, self._label = value, unread, label
         self._cap, self._adjacency, self._accepts = cap, adjacency, accepts
-        self._new_ledger = new_ledger
+        self._new_ledger, self._motion = new_ledger, motion
 
     @staticmethod
     def _number_in(session: Session, identity: Identity) -> int:
@@ -190,7 +195,11 @@ class Agent(Participant):
                 )
             if not isinstance(self._value, Missing):
                 session.question.encode(self._value)
+            if session.series is None:
+                own_arithmetic(session, self.number, self._motion)  # refuses a motion that does not fit
         made: dict[str, Any] = {"sign": self.identity.sign, "budget": self._set_aside(ledger).budget}
+        if self._motion is not None:
+            made["motion"] = self._motion
         if session.keepers:
             made["private"] = ledger.ephemeral_key(session.id, self.number, session.expires)
         kind: Any = PeerMachine if session.topology == "graph" else AgentMachine

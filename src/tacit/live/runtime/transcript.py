@@ -59,6 +59,7 @@ from tacit.core.protocol.messages import (
     Stop,
 )
 from tacit.core.protocol.messages import VERSION as PROTOCOL
+from tacit.core.protocol.moving import moving_fields
 from tacit.core.protocol.records import (
     Closed,
     Disclosed,
@@ -83,6 +84,8 @@ def header(session: Session, by: int) -> Content:
         made = declare_series(session, session.series)
     else:
         made = declare(session.mechanism, session.lattice)
+        if session.motion is not None:
+            made["motion"] = moving_fields(session.motion)
     if session.keepers:
         made["keepers"] = [keeper.name for keeper in session.keepers]
     made |= {"name": session.name, "by": session.member_name(by), "id": session.id.hex()}
