@@ -33,7 +33,7 @@ test-portable: $(READY)  ## the same as test, without what this CPU has and othe
 test-repeat: $(READY)  ## what runs side by side (threads, tasks, processes), TIMES times (20) or to the first failure
 	for i in $$(seq $(TIMES)); do echo "== $$i of $(TIMES)"; $(PYTEST) -q -x -m 'concurrent and not long' || exit 1; done
 
-PROGRAMS := chromium mosquitto mosquitto-clients sqlite3 curl
+PROGRAMS := chromium mosquitto mosquitto-clients sqlite3 curl postgresql
 programs:  ## install from Debian, as root, what tests run besides Python; without these they are skipped
 	@dpkg -s $(PROGRAMS) >/dev/null 2>&1 || { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $(PROGRAMS); }
 

@@ -70,7 +70,10 @@ def together(file):
     """Say with which other tests those of a module stay on one worker; None for each on its own."""
     if file.startswith("tests/examples/"):
         return "tests/examples"  # its fixtures are for all of them
-    return file if file == KERNELS or SHARES.search((HERE.parent / file).read_text()) else None
+    text = (HERE.parent / file).read_text()
+    if "doubles.postgres" in text:
+        return "tests/postgres"  # one server for all of them
+    return file if file == KERNELS or SHARES.search(text) else None
 
 
 def pytest_xdist_make_scheduler(config, log):

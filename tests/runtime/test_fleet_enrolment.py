@@ -1,7 +1,6 @@
 """Invitations: used once, by whom they are for, in time; keys never travel."""
 
 import asyncio
-import sqlite3
 import time
 from datetime import timedelta
 
@@ -11,6 +10,7 @@ from tests.runtime.fleets import Fleet, following
 
 from tacit.base.errors import FileError, InputError
 from tacit.live.fleet import hub as hub_module
+from tacit.live.fleet.database import Taken
 from tacit.live.fleet.enrolment import Enrolment, enroll
 from tacit.live.fleet.hub_directory import AUTHORITY
 from tacit.live.fleet.invitation import Invitation, new_invitation, require_pattern
@@ -73,7 +73,7 @@ def test_an_invitation_serves_one_key_once_and_for_ever(fleet, enrolment):
         enrolment.grant(asked(fleet, invitation, "alice", "another"), now)
     row = enrolment.store.invitation(invitation.number)
     assert (row["name"], row["key"]) == ("alice", made.subject.key)
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(Taken):
         enrolment.store._do("UPDATE invitation SET used = NULL, name = NULL, key = NULL")
 
 
@@ -245,7 +245,9 @@ def test_a_list_that_is_too_long_to_send_cuts_nobody_off(tmp_path, monkeypatch):
                 await fleet.until(lambda: "bob" not in hub.gateway.members)
                 assert alice.connection.connected
                 assert alice.identity.revocations is None
-                assert sum("too many" in text for _, text, _ in fleet.told.events("trouble")) == 1
+                await fleet.until(
+                    lambda: sum("too many" in text for _, text, _ in fleet.told.events("trouble")) == 1
+                )
 
     asyncio.run(main())
 

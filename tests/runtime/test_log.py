@@ -2,12 +2,16 @@
 
 import pytest
 from tests.doubles import small_session
+from tests.doubles.postgres import require_postgres, server
 from tests.runtime.builders import ONE as S
 
 from tacit.base.errors import InputError, LedgerError
 from tacit.core.protocol.messages import Reason
 from tacit.core.protocol.records import Closed, Ended, Evidence, Opened
 from tacit.core.protocol.roster import Member
+from tacit.live.fleet.lease import HostMark, Lease
+from tacit.live.fleet.postgres import PostgresDatabase
+from tacit.live.fleet.postgres_log import PostgresLog
 from tacit.live.identity.identity import provision
 from tacit.live.ledger.ledger import Ledger
 from tacit.live.ledger.log import Log
@@ -24,20 +28,44 @@ def feedback(update, data=b"feedback"):
     return Closed(update, data, (0,), (b"report",))
 
 
-@pytest.fixture(params=["file"])
-def opened(request, path):
-    """Return a function that opens the same log again."""
-    made = []
+@pytest.fixture(params=["file", "postgres"])
+def opened(request, path, tmp_path):
+    """Return a function that opens the same log again, after whoever had it before."""
+    made, address = [], None
+    if request.param == "postgres":
+        require_postgres()
+        address = server().new()
+
+    def on_postgres():
+        database = PostgresDatabase(address)
+        mark = HostMark(tmp_path)
+        lease, _ = Lease.taken(database, mark, "wss://h:1", force=True)
+        made.extend((mark, _Given(lease), PostgresLog(PostgresDatabase(address), lease)))
+        return made[-1]
 
     def again():
-        while made:
-            made.pop().close()
+        close()
+        if address is not None:
+            return on_postgres()
         made.append(Ledger(path))
         return made[0]
 
+    def close():
+        while made:
+            made.pop().close()
+
     yield again
-    while made:
-        made.pop().close()
+    close()
+
+
+class _Given:
+    """A lease that is given back, with its connection."""
+
+    def __init__(self, lease):
+        self.lease = lease
+
+    def close(self):
+        self.lease.give_back()
 
 
 def test_records_come_back_in_order(opened):

@@ -16,6 +16,7 @@
     │       ├── NotCurrent      a certificate has expired, or is not valid yet
     │       └── LedgerError     a ledger cannot be trusted or written, so the agent must not send
     │           ├── LedgerInUse another process uses the ledger
+    │           ├── StoreLost   a hub's database is away, or another host leads: read it again
     │           └── DiskFull    a disk takes no more data: make room, and go on
     ├── Disputed                a signed message contradicts the ledger, so the agent must not send
     ├── MissingExtra (ImportError) a package that only some users install is not there
@@ -104,6 +105,13 @@ class LedgerError(FileError):
 
 class LedgerInUse(LedgerError):
     """Another process uses the ledger."""
+
+
+class StoreLost(LedgerError):
+    """The database of a hub cannot be used, or another host leads.
+
+    It may be unknown what was saved. Discard what was made from it, connect again, and read.
+    """
 
 
 class DiskFull(LedgerError):

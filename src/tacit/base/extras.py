@@ -28,6 +28,7 @@ EXTRAS = {
     "dask": "cluster",
     "distributed": "cluster",
     "nicegui": "studio",
+    "psycopg": "postgres",
 }
 """Which extra brings a package, by the name it is imported under."""
 
@@ -43,8 +44,8 @@ _NEEDS = {
 }
 """What a part of tacit needs as a whole: naming a smaller extra would fail again at the next import."""
 
-_SIZE = ["theory", "simulation", "plots", "cluster", "studio"]
-"""From the smallest to the largest; each but cluster contains those before it."""
+_SIZE = ["theory", "simulation", "plots", "cluster", "studio", "postgres"]
+"""From the smallest to the largest; each but cluster and postgres contains those before it."""
 
 
 def missing_extra(error: ImportError, who: str) -> MissingExtra | None:

@@ -14,7 +14,9 @@ from tacit.cli.notice_log import NoticeLog
 from tacit.cli.status_place import StatusPlace, status_options
 
 if TYPE_CHECKING:
-    pass
+    from tacit.core.protocol.notices import Notice
+    from tacit.live.fleet.hub import Hub
+    from tacit.live.fleet.lease import Lease
 
 EPILOG = """\b
 Examples:
@@ -125,6 +127,17 @@ full, or its certificate is not valid, it runs and waits. SIGHUP makes it open i
 @click.argument("home", metavar="HUB", type=HUB)
 @click.option("--listen", help="Listen here instead of at the address that `tacit hub new` was given.")
 @click.option(
+    "--store",
+    metavar="ADDRESS",
+    help="Of a hub on several hosts: its database, postgresql://USER@HOST/NAME. "
+    "The password is in PGPASSFILE. Needed once: the directory keeps it.",
+)
+@click.option(
+    "--synchronous",
+    is_flag=True,
+    help="The database's own standby has all that was ever saved, so sessions go on after a failover to it.",
+)
+@click.option(
     "--log", type=click.Path(dir_okay=False, path_type=Path), help="Write the log here, as JSON lines."
 )
 @status_options
@@ -134,13 +147,22 @@ full, or its certificate is not valid, it runs and waits. SIGHUP makes it open i
     help="Write a transcript of each session into this directory, for `tacit verify`.",
 )
 def serve(
-    *, home: Path, listen: str | None, log: Path | None, transcripts: Path | None, **given: Any
+    *,
+    home: Path,
+    listen: str | None,
+    store: str | None,
+    synchronous: bool,
+    log: Path | None,
+    transcripts: Path | None,
+    **given: Any,
 ) -> None:
     """Run the hub: enrol members, offer sessions and coordinate them.
 
-    It is one process that listens at one port.
+    It is one process that listens at one port. With --store it can run on several hosts: one leads, and the
+    others stand by, name the leader, and take over when it is away.
     """
     running.use_one_thread()
+    from tacit.live.fleet.database import address_of
     from tacit.live.runtime.limits import leave_no_core
     from tacit.live.transport.connection_diagnosis import require_endpoint
 
@@ -148,26 +170,53 @@ def serve(
         require_endpoint(listen)
     place = StatusPlace.taken(given)
     leave_no_core()
+    if store is not None:
+        from tacit.live.fleet.postgres import use
+
+        use(home, store)
+    if synchronous and address_of(home) is None:
+        raise click.UsageError("--synchronous goes with --store.")
     with running.exits(stopped=0), NoticeLog(log, {"member": "hub"}) as told:
-        running.run(lambda: _serve(home, listen, told, place, transcripts), told.reopen)
+        running.run(
+            lambda: _serve(home, listen, told, place, transcripts, synchronous=synchronous), told.reopen
+        )
 
 
 async def _serve(
-    home: Path, listen: str | None, told: NoticeLog, place: StatusPlace, transcripts: Path | None
+    home: Path,
+    listen: str | None,
+    told: NoticeLog,
+    place: StatusPlace,
+    transcripts: Path | None,
+    *,
+    synchronous: bool,
 ) -> None:
     from contextlib import AsyncExitStack
 
+    from tacit.live.fleet.database import address_of
     from tacit.live.fleet.fleet_status import HubPages, LatePages, wait_and_run
     from tacit.live.fleet.hub import Hub
     from tacit.live.runtime.process_notices import ServiceWaits, StatusServed
 
     shown = LatePages("hub", "hub", "hub", str(home), told.trouble)
 
-    async def run() -> None:
-        hub = Hub(home, tell=told, transcripts=transcripts, listen=listen)
+    def made(lease: Lease | None = None) -> Hub:
+        hub = Hub(home, tell=told, transcripts=transcripts, listen=listen, lease=lease)
         shown.pages = HubPages(hub)
+        return hub
+
+    def tell(notice: Notice, count: int = 0) -> None:
+        shown.pages, shown.why = None, str(notice.sentence(None))  # it does not lead now
+        told(notice, count)
+
+    async def run() -> None:
         try:
-            await hub.run()
+            if address_of(home) is None:
+                await made().run()
+            else:
+                from tacit.live.fleet.hosts import HubHost
+
+                await HubHost(home, made, tell=tell, listen=listen, synchronous=synchronous).run()
         finally:
             shown.pages = None
 

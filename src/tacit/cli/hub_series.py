@@ -11,9 +11,8 @@ from tacit.cli import hub_run, output, running
 from tacit.cli.series_design import begin_time, require_only
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from tacit.core.theory.plan import Plan
+    from tacit.live.fleet.database import StoreRow
     from tacit.live.fleet.orders import SeriesOrder
     from tacit.live.fleet.store import HubStore
 
@@ -76,7 +75,7 @@ def tell_begun(store: HubStore, title: str, as_json: bool) -> None:
         running.leave(f"{title} {found.state}: too many refused, or it was cancelled.", running.UNFINISHED)
 
 
-def _begun(store: HubStore, title: str) -> sqlite3.Row:
+def _begun(store: HubStore, title: str) -> StoreRow:
     """Return the session once all members answered, or time is up."""
     patience = None
     while True:
@@ -94,7 +93,7 @@ def _begun(store: HubStore, title: str) -> sqlite3.Row:
         time.sleep(_LOOK)
 
 
-def _facts(row: sqlite3.Row) -> dict[str, Any]:
+def _facts(row: StoreRow) -> dict[str, Any]:
     """Return the progress of a series from the hub's store."""
     from tacit.live.fleet.store import as_facts
 

@@ -38,6 +38,7 @@ from tacit.live.identity.identity import (
     Identity,
     bundle,
     install,
+    is_authority,
     load_authority,
     new_agent,
 )
@@ -46,6 +47,7 @@ from tacit.live.transport.connection_diagnosis import require_endpoint, why_not_
 
 if TYPE_CHECKING:
     from tacit.live.fleet.store import HubStore
+    from tacit.live.identity.certificates import Authority
 
 _SECONDS = 15.0
 _MOST_ANSWER, _MOST_SENTENCE = 1 << 16, 200
@@ -78,7 +80,7 @@ class Enrolment:
         if now >= known["expires"]:
             raise InputError("the invitation has expired: ask for another one.")
         require_invited(name, known["pattern"])
-        signer = load_authority(self.authority)
+        signer = self._signer()
         # Both are on the disk before the certificate leaves. Otherwise a crash could leave an invitation that
         # works a second time, or a certificate in use that the register lacks and cannot revoke. If the
         # answer is lost, the agent asks again with the same keys.
@@ -89,7 +91,15 @@ class Enrolment:
             if known["used"] is None and not self.store.use_invitation(asked.number, name, key, now):
                 raise InputError("the invitation was used a moment ago: ask for another one.")
             register.save()  # before the certificate leaves
+            self.store.keep_register(self.authority)
         return made, bundle(made, signer)
+
+    def _signer(self) -> Authority:
+        if not is_authority(self.authority):
+            raise InputError(
+                "the host that leads this hub signs no certificates: try again when another leads."
+            )
+        return load_authority(self.authority)
 
     def renew(self, certificate: Certificate, request: bytes) -> bytes:
         """Sign the next certificate of a member, only for its own name.
@@ -104,12 +114,13 @@ class Enrolment:
         asked = Request.parse(request, "the request")
         if asked.subject.name != certificate.name:
             raise InputError(f"{certificate.name} may not ask for a certificate of {asked.subject.name}.")
-        signer = load_authority(self.authority)
+        signer = self._signer()
         with opened(self.authority, signer) as register:
             life = certificate.expires - certificate.begins - SKEW
             register.require_seldom(asked.subject.name, life)
             made = register.sign(asked, life.total_seconds() / 86_400)
             register.save()
+            self.store.keep_register(self.authority)
         return bundle(made, signer)
 
 

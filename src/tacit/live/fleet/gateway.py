@@ -118,6 +118,8 @@ class Gateway:
         The authority's certificate as PEM, to be given to anyone.
     marks : MarkStore
         The last mark of each member's ledger.
+    may_send : callable, optional
+        Asked before each frame leaves.
     """
 
     def __init__(
@@ -129,7 +131,9 @@ class Gateway:
         authority: Callable[[], bytes],
         marks: MarkStore,
         trouble: Callable[[str], None] = lambda _: None,
+        may_send: Callable[[], bool] | None = None,
     ) -> None:
+        self._may_send = may_send
         self.identity, self._events, self._listen = identity, events, tuple(listen)
         self._authority = authority
         self._marked = MarkedFrames(marks, self._hear, self._refuse_mark)
@@ -179,6 +183,11 @@ class Gateway:
             await asyncio.wait([link.lost for link in links], timeout=2.0)
         await self._marked.close()
 
+    def abort(self) -> None:
+        """Close all connections at once; nothing more is sent."""
+        for member in tuple(self.members.values()):
+            member.link.abort()
+
     def _answering(self, address: str) -> Link:
         assert self._credentials is not None
         self._credentials.reload()
@@ -189,6 +198,7 @@ class Gateway:
             queue_bytes=_QUEUE_BYTES,
             address=address,
             bare=True,
+            may_send=self._may_send,
         )
 
     # ---- what connections tell (see `tacit.live.transport.link.Owner`) -----------------------------

@@ -11,18 +11,17 @@ decide which keepers they trust with their privacy.
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import time
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, final
 
 import msgspec
 
 from tacit.base.arguments import plain
-from tacit.base.errors import FileError, InputError, LedgerError, TacitError, Useless
-from tacit.base.files import PRIVATE, read_public, require_room
+from tacit.base.errors import FileError, InputError, LedgerError, StoreLost, TacitError, Useless
+from tacit.base.files import read_public, require_room
 from tacit.core.protocol.notices import MeanPublished, Notice
 from tacit.core.protocol.roster import COORDINATOR, Member
 from tacit.core.protocol.session import Session
@@ -31,7 +30,7 @@ from tacit.core.theory.advice import require_useful
 from tacit.live.fleet.channel import SessionChannel
 from tacit.live.fleet.enrolment import Enrolment
 from tacit.live.fleet.gateway import FleetMember, Gateway
-from tacit.live.fleet.hub_directory import AUTHORITY, KEYS, LEDGER, LOCK, certify
+from tacit.live.fleet.hub_directory import AUTHORITY, KEYS, LEDGER, certify, serving, share_register
 from tacit.live.fleet.hub_notices import (
     CertificateRenewed,
     Drained,
@@ -53,6 +52,7 @@ from tacit.live.fleet.hub_notices import (
     TaskFailed,
     Writable,
 )
+from tacit.live.fleet.lease import CLOCKS_DIFFER, clock_wrong
 from tacit.live.fleet.marks import MarkStore
 from tacit.live.fleet.messages import (
     AGENT,
@@ -85,6 +85,7 @@ from tacit.live.fleet.store import HubStore, SeenMember
 from tacit.live.identity.identity import (
     TRUSTED,
     Identity,
+    is_authority,
     load_authority,
     renew_agent,
     renew_authority,
@@ -92,6 +93,7 @@ from tacit.live.identity.identity import (
 from tacit.live.identity.register import REVOKED
 from tacit.live.ledger import key_guard
 from tacit.live.ledger.ledger import Ledger
+from tacit.live.ledger.log import Log
 from tacit.live.runtime.clock import Clock, SystemClock
 from tacit.live.runtime.coordinator import Coordinator, CoordinatorResult
 from tacit.live.runtime.process_notices import Trouble
@@ -100,7 +102,8 @@ from tacit.live.runtime.workers import in_worker, opened_ledger
 from tacit.live.status.status import begun
 
 if TYPE_CHECKING:
-    import sqlite3
+    from tacit.live.fleet.database import StoreRow
+    from tacit.live.fleet.lease import Lease
 
 
 SERVING, DRAINING = "serving", "draining"
@@ -164,6 +167,8 @@ class Hub:
         A directory where the coordinator's transcript of each session is kept, for `tacit verify`.
     listen : str, optional
         Where to listen, instead of where the hub was made for.
+    lease : Lease, optional
+        Of a hub on several hosts: the right of this one to lead. It ends with the lease.
     """
 
     def __init__(
@@ -174,12 +179,14 @@ class Hub:
         transcripts: Path | None = None,
         listen: str | None = None,
         clock: Clock | None = None,
+        lease: Lease | None = None,
     ) -> None:
-        self.home, self._transcripts = home, transcripts
+        self.home, self._transcripts, self._lease = home, transcripts, lease
         self._clock = clock or SystemClock()
         self.tell = Teller(tell, self._clock.wall)
         """Takes the hub's notices, and has what they counted."""
-        self.store, self._marks = HubStore(home), MarkStore(home)
+        self.store = HubStore(home)
+        self._marks = MarkStore(home, None if lease is None else self.store.another())
         self._identity = Identity.load(home / KEYS)
         self._enrolment = Enrolment(home / AUTHORITY, self.store)
         self.gateway = Gateway(
@@ -189,8 +196,9 @@ class Hub:
             authority=lambda: read_public(home / AUTHORITY / TRUSTED),
             marks=self._marks,
             trouble=lambda why: self.tell(Trouble(why)),
+            may_send=None if lease is None else lease.holds,
         )
-        self._ledger: Ledger | None = None
+        self._ledger: Log | None = None
         self._running: dict[bytes, _Running] = {}
         self._designs: dict[tuple[str, int | None], Session] = {}
         self._radii: dict[tuple[str, int], float] = {}
@@ -227,16 +235,25 @@ class Hub:
 
     async def run(self) -> None:
         """Serve until drained."""
-        if self.state == DRAINING:  # it was drained, and is started again on purpose
-            self.store.set_setting("state", SERVING)
         try:
-            self._ledger = await opened_ledger(self.home / LEDGER)
+            if self._lease is None:
+                if self.state == DRAINING:  # it was drained, and is started again on purpose
+                    self.store.set_setting("state", SERVING)
+                self._ledger = await opened_ledger(self.home / LEDGER)
+            else:
+                from tacit.live.fleet.postgres_log import PostgresLog
+
+                self._ledger = PostgresLog(await in_worker(self.store.another), self._lease)
         except BaseException:
             self._marks.close()
             self.store.close()
             raise
-        serving = os.open(self.home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
-        fcntl.flock(serving, fcntl.LOCK_EX)  # commands see by it that a hub serves; the ledger allows one
+        # Of several hosts each shows itself that it serves; see `HubHost`.
+        with serving(self.home) if self._lease is None else nullcontext():
+            await self._lead()
+
+    async def _lead(self) -> None:
+        """Serve with the ledger open."""
         watching: asyncio.Future[None] | None = None
         try:
             self._keep_house()  # also renews a certificate that expired while the hub was stopped
@@ -251,7 +268,6 @@ class Hub:
                 self._start(Session.decode(row["data"]), row["task"])
             await self._serve()
         finally:
-            os.close(serving)  # releases the lock
             if watching is not None:
                 watching.cancel()
                 await asyncio.wait([watching])
@@ -262,6 +278,7 @@ class Hub:
         while not (self.state == DRAINING and not self.running()):
             if self._failed is not None:
                 raise self._failed
+            self._require_lead()
             now = self._clock.wall()
             if now >= house:
                 house = now + _HOUSEKEEPING
@@ -279,6 +296,16 @@ class Hub:
             self.lag = max(time.monotonic() - asleep - _LOOK, 0.98 * self.lag)
         self.tell(Drained())
 
+    def _require_lead(self) -> None:
+        """Refuse to go on if another host may lead, or should."""
+        if self._lease is not None:
+            self._lease.require()
+            if not (self.store.database.usable and self._marks.usable):
+                raise StoreLost("a connection to the database is lost.")
+            series = any(one.progress is not None for one in self._running.values())
+            if series and abs(self._lease.clock_ahead) > CLOCKS_DIFFER:
+                raise StoreLost(clock_wrong(self._lease.clock_ahead))
+
     async def _stop(self) -> None:
         # Cancelled sessions stay "running" in the store, so the next start resumes them. Order: coordinators
         # need the gateway and the ledger until they are over.
@@ -287,6 +314,8 @@ class Hub:
             task.cancel()
         if work:
             await asyncio.wait(work)
+        if self._lease is not None and not self._lease.holds():
+            self.gateway.abort()  # nothing more may leave, not even what waits in a queue
         await self.gateway.close()
         if self._ledger is not None:
             self._ledger.close()
@@ -310,7 +339,7 @@ class Hub:
 
     # ---- beginning sessions ---------------------------------------------------------------------------
 
-    def _begin(self, row: sqlite3.Row, now: float) -> None:
+    def _begin(self, row: StoreRow, now: float) -> None:
         """Start a session of a task that is due, if enough members are connected."""
         name = row["name"]
         try:
@@ -377,9 +406,12 @@ class Hub:
             missing = f"waits for the keeper {', '.join(away)}"
         elif len(agents) < order.least:
             missing = f"waits for agents: {len(agents)} of at least {order.least} are there"
+        ahead = 0.0 if self._lease is None else self._lease.clock_ahead
+        if order.series is not None and abs(ahead) > CLOCKS_DIFFER:
+            missing = clock_wrong(ahead)
         return [_listed(one) for one in agents], [_listed(one) for one in keepers], missing
 
-    def _put_off(self, row: sqlite3.Row, order: SessionOrder, why: str, now: float) -> None:
+    def _put_off(self, row: StoreRow, order: SessionOrder, why: str, now: float) -> None:
         """Try again later: a schedule at its next time, others within `wait`."""
         self._count_skips(row["name"])
         if row["every"] is not None:
@@ -669,7 +701,8 @@ class Hub:
         revived = sum(one.revived for one in self._running.values())
         # Once it has expired, compaction may have dropped its records, and it would begin again from round 0.
         # Its members have ended it by themselves then.
-        if row is not None and row["expires"] > self._clock.wall() and revived < _MOST_REVIVED:
+        known = row is not None and row["data"] and row["expires"] > self._clock.wall()
+        if row is not None and known and revived < _MOST_REVIVED:
             found = Session.decode(row["data"])
             if found.member_number(member.name, member.public_key) is not None:
                 self._start(found, row["task"], revived=True)
@@ -690,6 +723,16 @@ class Hub:
 
     def _keep_house(self) -> None:
         """Renew the hub's certificates in time, and forget old sessions."""
+        if is_authority(self.home / AUTHORITY):
+            self._renew_certificates()
+        self.store.forget(self._clock.wall(), _FORGET, _MOST_SESSIONS)
+        for name in {name for name, _ in self._designs} - {row["name"] for row in self.store.due_tasks()}:
+            self._forget_task(name)
+        if isinstance(self._ledger, Ledger) and self._ledger.worth_compacting and not self._compacting:
+            self._compacting = True
+            self.gateway.go_on(self._compact(self._ledger))
+
+    def _renew_certificates(self) -> None:
         authority = load_authority(self.home / AUTHORITY)
         mine = self._identity.certificate
         if authority.certificate.renewal_due():
@@ -697,15 +740,9 @@ class Hub:
             authority = renew_authority(self.home / AUTHORITY, days=life)
             self.tell(OwnCertificateRenewed("authority"))
         if mine.renewal_due():
-            certify(self.home, authority, renew_agent(self.home / KEYS))
+            certify(self.home, authority, renew_agent(self.home / KEYS), self.store)
             self._identity = self.gateway.identity = Identity.load(self.home / KEYS)
             self.tell(OwnCertificateRenewed("hub"))
-        self.store.forget(self._clock.wall(), _FORGET, _MOST_SESSIONS)
-        for name in {name for name, _ in self._designs} - {row["name"] for row in self.store.due_tasks()}:
-            self._forget_task(name)
-        if self._ledger is not None and self._ledger.worth_compacting and not self._compacting:
-            self._compacting = True
-            self.gateway.go_on(self._compact(self._ledger))
 
     async def _watch_disk(self) -> None:
         """Test that the store can be written; members spend for nothing if not."""
@@ -717,10 +754,9 @@ class Hub:
 
     def _why_unwritable(self) -> str | None:
         # Both are needed: the store may find room in its own file where a new file finds none.
-        files = (self.store.path, self.home / LEDGER)
-        sizes = (Path(f"{path}{rest}") for path in files for rest in ("", "-wal"))
-        self.bytes = sum(path.stat().st_size for path in sizes if path.exists())
+        sizes = (Path(f"{self.home / LEDGER}{rest}") for rest in ("", "-wal"))
         try:
+            self.bytes = self.store.database.size() + sum(p.stat().st_size for p in sizes if p.exists())
             require_room(self.home)
             self.store.set_setting("tested", f"{self._clock.wall():.0f}")
         except FileError as error:
@@ -758,6 +794,8 @@ class Hub:
             return
         self._seen_list = stamp
         try:
+            if self._lease is not None:
+                await in_worker(lambda: share_register(self.home, self.store))
             data = read_public(path)
             found = await in_worker(lambda: self._identity.install_revocations(data))
         except FileNotFoundError:

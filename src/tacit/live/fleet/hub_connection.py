@@ -101,6 +101,7 @@ class HubConnection:
         self._channels: dict[bytes, SessionChannel] = {}
         self._link: Link | None = None
         self._position, self._told = position, b""
+        self._last: str | None = None
         self._again = False
         self._members = 0  # of the largest session so far: how large the fleet is, as far as known here
         self.hub_key = b""
@@ -208,20 +209,24 @@ class HubConnection:
     async def _reached(self) -> Link:
         """Connect to the first host that takes members; try each once.
 
-        The last one comes first. One that stands by names the leader, which comes next: a host proves itself
-        by its certificate, whoever named it.
+        The last one comes last: if its host hangs, it takes connections and does not answer. One that stands
+        by names the leader, which comes next: a host proves itself by its certificate, whoever named it.
         """
-        waiting, tried = [self.endpoint, *self._endpoints], set[str]()
+        waiting = [*(one for one in self._endpoints if one != self._last), *filter(None, [self._last])]
+        tried = set[str]()
         while True:
             self.endpoint = waiting.pop(0)
             tried.add(self.endpoint)
             try:
-                return await self._connected()
+                link = await self._connected()
             except _FAILURES as error:
                 leader = referred(error) if len(tried) <= len(self._endpoints) else None
                 waiting = [one for one in (leader, *waiting) if one is not None and one not in tried]
                 if not waiting:
                     raise
+            else:
+                self._last = self.endpoint
+                return link
 
     async def _connected(self) -> Link:
         self._credentials.reload()

@@ -8,23 +8,26 @@ from __future__ import annotations
 import fcntl
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit.base.errors import InputError
-from tacit.base.files import private_directory
+from tacit.base.files import PRIVATE, PUBLIC, private_directory, write_whole
 from tacit.live.fleet.store import HubStore
 from tacit.live.identity.certificates import CertificateSubject, Request, require_days
 from tacit.live.identity.identity import (
     Identity,
     bundle,
     install,
+    is_authority,
     load_authority,
     new_agent,
     new_authority,
     renew_agent,
 )
-from tacit.live.identity.register import opened
+from tacit.live.identity.register import REVOKED, SIGNED, opened
 from tacit.live.identity.roster import COORDINATOR as COORDINATOR_NAME
 from tacit.live.status.server import is_loopback
 from tacit.live.transport.connection_diagnosis import require_endpoint
@@ -81,7 +84,8 @@ def move_hub(
         HubStore(home, create=True).close()
     store = HubStore(home)
     try:
-        certify(home, authority, renew_agent(home / KEYS, names))
+        share_register(home, store)
+        certify(home, authority, renew_agent(home / KEYS, names), store)
         store.set_setting("address", address)
         store.set_setting("listen", at)
     finally:
@@ -106,14 +110,42 @@ def _names(host: str, further: tuple[str, ...]) -> tuple[str, ...]:
     return CertificateSubject(COORDINATOR_NAME, b"", tuple(dict.fromkeys((host, *further)))).hosts
 
 
-def certify(home: Path, authority: Authority, request: Path) -> None:
+def certify(home: Path, authority: Authority, request: Path, store: HubStore) -> None:
     """Sign and install the hub's next certificate, valid as long as the last."""
     before = Identity.load(home / KEYS).certificate
     life = (before.expires - before.begins).total_seconds() / 86_400
     with opened(home / AUTHORITY, authority) as register:
         signed = register.sign(Request.parse(request.read_bytes(), str(request)), life, listen=True)
         register.save()
+        store.keep_register(home / AUTHORITY)
     install(bundle(signed, authority), home / KEYS)
+
+
+def share_register(home: Path, store: HubStore) -> None:
+    """Bring together what this host's authority and the others have signed.
+
+    A host whose directory has no authority's key takes the list of revoked certificates alone.
+    """
+    known, folder = store.register(), home / AUTHORITY
+    if is_authority(folder):
+        authority = load_authority(folder)
+        with opened(folder, authority) as register:
+            register.merge(known.get(SIGNED, b""), known.get(REVOKED, b""))
+            register.save()
+            store.keep_register(folder)
+    elif REVOKED in known:
+        write_whole(folder / REVOKED, known[REVOKED], mode=PUBLIC, force=True)
+
+
+@contextmanager
+def serving(home: Path) -> Iterator[None]:
+    """Let commands see that a hub serves, or stands by, with this directory."""
+    descriptor = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)  # releases the lock
 
 
 def is_served(home: Path) -> bool:

@@ -24,6 +24,49 @@ class Listening(ProcessNotice):
 
 @final
 @dataclass(frozen=True)
+class LeadTaken(ProcessNotice, event="leads"):
+    """Of a hub on several hosts, this one leads from now on."""
+
+    epoch: int
+
+    said = "this host leads the hub from now on"
+
+
+@final
+@dataclass(frozen=True)
+class StandingBy(ProcessNotice, event="stands_by"):
+    """Of a hub on several hosts, this one does not lead."""
+
+    text: str
+
+    said = "{text}"
+
+
+@final
+@dataclass(frozen=True)
+class LeadTroubled(ProcessNotice, event="trouble"):
+    """Why this host does not lead."""
+
+    text: str
+
+    said = "{text}"
+
+
+@final
+@dataclass(frozen=True)
+class SessionsGivenUp(ProcessNotice, event="given_up"):
+    """The database lost what was saved, so nothing goes on from it."""
+
+    why: str
+
+    said = (
+        "the database has lost what was saved: {why}. Sessions under way are given up, and open invitations "
+        "are void: members take part in the next session, and who is not enrolled needs another invitation"
+    )
+
+
+@final
+@dataclass(frozen=True)
 class Drained(ProcessNotice):
     """No session is under way, and none will begin."""
 

@@ -27,8 +27,7 @@ from tacit.live.identity.register import REVOKED
 from tacit.live.identity.revocation import read_revocations
 
 if TYPE_CHECKING:
-    import sqlite3
-
+    from tacit.live.fleet.database import StoreRow
     from tacit.live.sessions.series import SeriesExplanation
 
 
@@ -186,7 +185,7 @@ class SeriesMeans(Shown):
         return _grid(["slot", "begins", "mean", "deviation", "messages", ""], rows)
 
 
-def _slots(session: Session, rows: Iterable[sqlite3.Row]) -> list[dict[str, Any]]:
+def _slots(session: Session, rows: Iterable[StoreRow]) -> list[dict[str, Any]]:
     """Return the slots of a series with the noise of each mean.
 
     The noise follows from how many messages and members each slot has, whatever the sums are.

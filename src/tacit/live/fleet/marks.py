@@ -21,9 +21,10 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, final
 
-from tacit.base.errors import FileError
+from tacit.base.errors import FileError, InputError
 from tacit.base.files import PRIVATE, refused, require_private
 from tacit.live.fleet.channel import WAITING_FRAMES
+from tacit.live.fleet.database import Database, SqliteDatabase
 from tacit.live.ledger.rollback_guard import Position
 from tacit.live.runtime.workers import in_worker
 
@@ -32,31 +33,35 @@ if TYPE_CHECKING:
 
 MARKS = "marks.sqlite"
 _TABLE = "CREATE TABLE IF NOT EXISTS mark (key BLOB PRIMARY KEY, mark BLOB NOT NULL) STRICT, WITHOUT ROWID"
-_KEEP = "INSERT INTO mark VALUES (?, ?) ON CONFLICT DO UPDATE SET mark = excluded.mark"
+_KEEP = "INSERT INTO mark VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET mark = excluded.mark"
 
 
 @final
 class MarkStore:
     """The last mark of each member's ledger, by its signing key.
 
-    It is a file of its own: one write for each round of a session must not wait for the hub's other data.
+    It is a file of its own, or has a connection of its own: one write for each round of a session must not
+    wait for the hub's other data.
     """
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, database: Database | None = None) -> None:
         self.path, self._lock = home / MARKS, Lock()
+        if database is not None:
+            self._database, rows = database, database.all("SELECT key, mark FROM mark")
+            self._known = {row["key"]: Position.heard(row["mark"]) for row in rows}
+            return
         try:
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE))
         except OSError as error:
             raise refused(self.path, error) from None
         require_private(self.path, self.path.stat())
         try:
-            self._database = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-            for setting in ("journal_mode = WAL", "synchronous = FULL", "fullfsync = ON"):
-                self._database.execute(f"PRAGMA {setting}")
-            self._database.execute(_TABLE)
-            rows = self._database.execute("SELECT key, mark FROM mark").fetchall()
-            self._known = {bytes(key): Position.heard(bytes(mark)) for key, mark in rows}
-        except (sqlite3.Error, ValueError, TypeError) as error:
+            self._database = SqliteDatabase(self.path)
+            self._database.do("PRAGMA journal_mode = WAL")
+            self._database.do(_TABLE)
+            rows = self._database.all("SELECT key, mark FROM mark")
+            self._known = {bytes(row["key"]): Position.heard(bytes(row["mark"])) for row in rows}
+        except (sqlite3.Error, FileError, InputError, TypeError) as error:
             raise FileError(
                 f"{self.path} cannot be used ({type(error).__name__}): put it back, or remove it. Without it "
                 "the hub does not notice that a member's disk was put back, until that member speaks again."
@@ -74,21 +79,18 @@ class MarkStore:
     def keep(self, marks: Mapping[bytes, Position]) -> None:
         """Store marks that are news; they are on the disk when this returns."""
         with self._lock:
-            try:
-                with self._database:
-                    self._database.execute("BEGIN IMMEDIATE")
-                    rows = [(key, mark.told()) for key, mark in marks.items()]
-                    self._database.executemany(_KEEP, rows)
-            except sqlite3.Error as error:
-                raise FileError(
-                    f"{self.path} cannot be written ({type(error).__name__}): check the disk."
-                ) from None
+            with self._database.transaction():
+                self._database.many(_KEEP, [(key, mark.told()) for key, mark in marks.items()])
             self._known.update(marks)
 
+    @property
+    def usable(self) -> bool:
+        """Whether marks can still be stored."""
+        return self._database.usable
+
     def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._database.close()
+        """Close the file, or the connection."""
+        self._database.close()
 
 
 @final

@@ -1,24 +1,36 @@
 """The hub's durable data: invitations, members, tasks and sessions.
 
-It is one SQLite file in the hub's directory. The running hub and the operator's commands both open it: a
-command writes a row, and the hub sees it at once. So access is controlled only by the directory's mode, and
-commands need no other interface. The file contains nothing private, and only hashes of invitation secrets.
+It is one SQLite file in the hub's directory, or a database of PostgreSQL for several hosts. The running hub
+and the operator's commands both open it: a command writes a row, and the hub sees it at once. So access is
+controlled only by the directory's mode, and commands need no other interface. The store contains nothing
+private, and only hashes of invitation secrets.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import sqlite3
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
-from threading import RLock
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
-from tacit.base.errors import DiskFull, FileError, InputError
-from tacit.base.files import PRIVATE, require_private
+from tacit.base.errors import FileError, InputError, StoreLost
+from tacit.base.files import read_private, read_public
+from tacit.live.fleet.database import (
+    Database,
+    SqliteDatabase,
+    StoreRow,
+    Taken,
+    address_of,
+    new_file,
+    opened_file,
+)
+from tacit.live.identity.register import REVOKED, SIGNED
+
+if TYPE_CHECKING:
+    from tacit.live.fleet.postgres import PostgresDatabase
 
 STORE = "hub.sqlite"
 _VERSION = 1
@@ -82,6 +94,11 @@ CREATE TABLE IF NOT EXISTS mean (
 """The means of series; stores of hubs from before there were series get it when they are opened."""
 
 
+REGISTER = (SIGNED, REVOKED)
+_OF_HOST = ("address", "listen")
+"""Settings that each host has of its own."""
+
+
 class SeenMember(NamedTuple):
     """A member as it connected; `expires` is the end of its certificate."""
 
@@ -105,60 +122,83 @@ class HubStore:
     """
 
     def __init__(self, home: Path, *, create: bool = False) -> None:
-        # The event loop and worker threads share one connection. The lock may be taken twice by the same
-        # thread: a transaction calls methods that take it, too.
-        self.path, self._lock = home / STORE, RLock()
         if create:
-            _make(self.path)
-        if not self.path.exists():
-            raise FileError(f"{home} is not a hub's directory: make one with `tacit hub new`.")
-        require_private(self.path, self.path.stat())
-        self._database = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10)
-        self._database.row_factory = sqlite3.Row
-        for setting in ("synchronous = FULL", "fullfsync = ON", "trusted_schema = OFF"):
-            self._database.execute(f"PRAGMA {setting}")
-        if self._database.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION:
-            raise FileError(f"{self.path} is not a hub's store of tacit.")
-        if (version := self._database.execute("PRAGMA user_version").fetchone()[0]) != _VERSION:
-            raise FileError(f"{self.path} has version {version}, and this tacit knows {_VERSION}.")
-        self._do(_MEANS)
-        known = {row["name"] for row in self._all("PRAGMA table_info(member)")}
+            new_file(home / STORE, _TABLES)
+        self._own = _opened(home)
+        self._own.do(_MEANS)
+        known = {row["name"] for row in self._own.all("PRAGMA table_info(member)")}
         for column in _ADDED.keys() - known:
-            self._do(f"ALTER TABLE member ADD COLUMN {column} {_ADDED[column]}")
+            self._own.do(f"ALTER TABLE member ADD COLUMN {column} {_ADDED[column]}")
+        self.database: Database = self._own
+        if (address := address_of(home)) is not None:
+            from tacit.live.fleet.postgres import PostgresDatabase
+
+            try:
+                self.database = PostgresDatabase(address)
+            except BaseException:
+                self._own.close()
+                raise
+        self._all, self._do, self._many = self.database.all, self.database.do, self.database.many
+
+    def keep_register(self, folder: Path) -> None:
+        """Give the other hosts what an authority has signed and revoked.
+
+        Call it before a certificate leaves, while the register is locked.
+        """
+        if self.database is not self._own:
+            for name in REGISTER:
+                if (folder / name).exists():
+                    data = read_public(folder / name) if name == REVOKED else read_private(folder / name)
+                    self._do(
+                        "INSERT INTO register VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET data = "
+                        "excluded.data", name, data,
+                    )  # fmt: skip
+
+    def register(self) -> dict[str, bytes]:
+        """Return what the other hosts have given, by the names of files."""
+        if self.database is self._own:
+            return {}
+        return {row["name"]: row["data"] for row in self._all("SELECT name, data FROM register")}
+
+    def another(self) -> PostgresDatabase:
+        """Return a further connection to the same PostgreSQL."""
+        from tacit.live.fleet.postgres import PostgresDatabase
+
+        assert isinstance(self.database, PostgresDatabase)
+        return PostgresDatabase(self.database.address)
 
     def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            self._database.close()
+        """Close the store."""
+        self.database.close()
+        self._own.close()
 
-    def _all(self, question: str, *given: Any) -> list[sqlite3.Row]:
-        with self._lock, _explained(self.path):
-            return self._database.execute(question, given).fetchall()
+    @contextmanager
+    def _leading(self) -> Iterator[None]:
+        """Make what only a leader writes one transaction."""
+        try:
+            with self.database.transaction():
+                yield
+        except Taken as error:
+            raise StoreLost(f"another host has written the same ({error}): it leads, or has led.") from None
 
-    def _one(self, question: str, *given: Any) -> sqlite3.Row | None:
+    def _one(self, question: str, *given: Any) -> StoreRow | None:
         return next(iter(self._all(question, *given)), None)
-
-    def _do(self, command: str, *given: Any) -> int:
-        """Carry out one statement durably; return how many rows it changed.
-
-        Alone, a statement is a transaction of its own, and is on the disk when this returns. Within a
-        transaction (`publish_mean`) it becomes durable with it.
-        """
-        with self._lock, _explained(self.path):
-            return self._database.execute(command, given).rowcount
 
     # ---- settings ------------------------------------------------------------------------------------
 
     def setting(self, name: str, default: str = "") -> str:
-        """Return a setting of the hub."""
-        found = self._one("SELECT value FROM setting WHERE name = ?", name)
-        return default if found is None else str(found["value"])
+        """Return a setting of the hub, or of this host."""
+        database = self._own if name in _OF_HOST else self.database
+        found = database.all("SELECT value FROM setting WHERE name = ?", name)
+        return str(found[0]["value"]) if found else default
 
     def set_setting(self, name: str, value: str) -> None:
-        """Change a setting of the hub."""
-        self._do(
-            "INSERT INTO setting VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", name, value
-        )
+        """Change a setting of the hub, or of this host."""
+        database = self._own if name in _OF_HOST else self.database
+        database.do(
+            "INSERT INTO setting VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            name, value,
+        )  # fmt: skip
 
     # ---- invitations ---------------------------------------------------------------------------------
 
@@ -169,7 +209,7 @@ class HubStore:
             number, digest, pattern, expires, days,
         )  # fmt: skip
 
-    def invitation(self, number: str) -> sqlite3.Row | None:
+    def invitation(self, number: str) -> StoreRow | None:
         """Return an invitation by its number."""
         return self._one("SELECT * FROM invitation WHERE number = ?", number)
 
@@ -186,7 +226,9 @@ class HubStore:
 
     def withdraw(self, pattern: str) -> int:
         """Remove unused invitations for names that match; return how many."""
-        return self._do("DELETE FROM invitation WHERE used IS NULL AND pattern GLOB ?", pattern)
+        unused = self._all("SELECT number, pattern FROM invitation WHERE used IS NULL")
+        found = [row["number"] for row in unused if fnmatchcase(row["pattern"], pattern)]
+        return sum(self._do("DELETE FROM invitation WHERE used IS NULL AND number = ?", one) for one in found)
 
     def open_invitations(self, now: float) -> int:
         """Return how many invitations can still be used."""
@@ -208,21 +250,18 @@ class HubStore:
         take part last time, None if they did; `progress` is for `set_progress`. Members cause all of it, so
         it must not be one write for each.
         """
-        with self._lock, _explained(self.path), self._database:
-            self._database.execute("BEGIN IMMEDIATE")
-            self._database.executemany(
+        with self.database.transaction():
+            self._many(
                 "INSERT INTO member (name, key, role, seen, expires, version, connected) "
-                "VALUES (?, ?, ?, ?, ?, ?, 1) ON CONFLICT DO UPDATE SET key = excluded.key, "
+                "VALUES (?, ?, ?, ?, ?, ?, 1) ON CONFLICT (name) DO UPDATE SET key = excluded.key, "
                 "role = excluded.role, seen = excluded.seen, expires = excluded.expires, "
                 "version = excluded.version, connected = 1",
                 [(name, *one) for name, one in seen.items()],
             )
-            self._database.executemany(
+            self._many(
                 "UPDATE member SET refused = ? WHERE name = ?", [(why, name) for name, why in refused.items()]
             )
-            self._database.executemany(
-                "UPDATE member SET connected = 0 WHERE name = ?", [(name,) for name in left]
-            )
+            self._many("UPDATE member SET connected = 0 WHERE name = ?", [(name,) for name in left])
             for identity, facts in progress.items():
                 self.set_progress(identity, facts)
 
@@ -235,7 +274,7 @@ class HubStore:
         found = self._one("SELECT count(*) AS n FROM member")
         return 0 if found is None else int(found["n"])
 
-    def members(self) -> list[sqlite3.Row]:
+    def members(self) -> list[StoreRow]:
         """Return all members that have ever connected."""
         return self._all("SELECT * FROM member ORDER BY name")
 
@@ -248,20 +287,20 @@ class HubStore:
                 "INSERT INTO task (name, asked, every, times, next) VALUES (?, ?, ?, ?, ?)",
                 name, json.dumps(asked), every, times, time.time(),
             )  # fmt: skip
-        except sqlite3.IntegrityError:
+        except Taken:
             raise InputError(
                 f"this hub has run something called {name} before: choose another --name."
             ) from None
 
-    def due_tasks(self) -> list[sqlite3.Row]:
+    def due_tasks(self) -> list[StoreRow]:
         """Return what is still to be run, whether its time has come or not."""
         return self._all("SELECT * FROM task WHERE state = 'due' ORDER BY next")
 
-    def task(self, name: str) -> sqlite3.Row | None:
+    def task(self, name: str) -> StoreRow | None:
         """Return a task by its name."""
         return self._one("SELECT * FROM task WHERE name = ?", name)
 
-    def tasks(self) -> list[sqlite3.Row]:
+    def tasks(self) -> list[StoreRow]:
         """Return all tasks."""
         return self._all("SELECT * FROM task ORDER BY rowid")
 
@@ -285,17 +324,16 @@ class HubStore:
         task's count, the session would be missing. A task that was stopped meanwhile, by a command in another
         process, stays stopped.
         """
-        with self._lock, _explained(self.path), self._database:
-            self._database.execute("BEGIN IMMEDIATE")
-            self._database.execute(
+        with self._leading():
+            self._do(
                 "INSERT INTO session (id, name, task, data, made, expires) VALUES (?, ?, ?, ?, ?, ?)",
-                (identity, name, task, data, time.time(), expires),
-            )
-            self._database.execute(
+                identity, name, task, data, time.time(), expires,
+            )  # fmt: skip
+            self._do(
                 "UPDATE task SET started = started + 1, next = ?, note = NULL, "
                 "state = CASE WHEN ? AND state = 'due' THEN 'done' ELSE state END WHERE name = ?",
-                (next_run, last, task),
-            )
+                next_run, last, task,
+            )  # fmt: skip
 
     def set_progress(self, identity: bytes, facts: dict[str, Any]) -> None:
         """Record how a session under way stands."""
@@ -310,9 +348,8 @@ class HubStore:
 
         `row` is the slot, its mean, and how many messages and members it is of.
         """
-        with self._lock, _explained(self.path), self._database:
-            self._database.execute("BEGIN IMMEDIATE")
-            self._database.execute("INSERT INTO mean VALUES (?, ?, ?, ?, ?)", (identity, *row))
+        with self._leading():
+            self._do("INSERT INTO mean VALUES (?, ?, ?, ?, ?)", identity, *row)
             self.set_progress(identity, facts)
 
     def slots_written(self, identity: bytes) -> int:
@@ -320,12 +357,12 @@ class HubStore:
         found = self._one("SELECT count(*) AS n FROM mean WHERE session = ?", identity)
         return 0 if found is None else int(found["n"])
 
-    def last_mean(self, identity: bytes) -> sqlite3.Row | None:
+    def last_mean(self, identity: bytes) -> StoreRow | None:
         """Return slot, mean and messages of a series' last slot with a mean."""
         asked = "SELECT slot, mean, used FROM mean WHERE session = ? AND mean IS NOT NULL"
         return self._one(f"{asked} ORDER BY slot DESC LIMIT 1", identity)
 
-    def means(self, identity: bytes) -> list[sqlite3.Row]:
+    def means(self, identity: bytes) -> list[StoreRow]:
         """Return what is recorded of all slots of a series, the first slot first."""
         asked = "SELECT slot, mean, used, members FROM mean WHERE session = ? ORDER BY slot"
         return self._all(asked, identity)
@@ -337,21 +374,21 @@ class HubStore:
             state, time.time(), json.dumps(result), identity,
         )  # fmt: skip
 
-    def session(self, identity: bytes) -> sqlite3.Row | None:
+    def session(self, identity: bytes) -> StoreRow | None:
         """Return a session by its id."""
         return self._one("SELECT * FROM session WHERE id = ?", identity)
 
-    def running_sessions(self) -> list[sqlite3.Row]:
+    def running_sessions(self) -> list[StoreRow]:
         """Return the sessions that are not over."""
         return self._all("SELECT * FROM session WHERE state = 'running' ORDER BY made")
 
-    def sessions(self, task: str | None = None, most: int = 1_000_000) -> list[sqlite3.Row]:
+    def sessions(self, task: str | None = None, most: int = 1_000_000) -> list[StoreRow]:
         """Return sessions of one task, or the last of all, the oldest first."""
         if task is not None:
             return self._all("SELECT * FROM session WHERE task = ? ORDER BY made", task)
         return self._all("SELECT * FROM session ORDER BY made DESC LIMIT ?", most)[::-1]
 
-    def find_sessions(self, word: str) -> list[sqlite3.Row]:
+    def find_sessions(self, word: str) -> list[StoreRow]:
         """Return running sessions by name, task, or the beginning of their id."""
         rows = self.running_sessions()
         return [row for row in rows if word in (row["name"], row["task"]) or row["id"].hex().startswith(word)]
@@ -370,46 +407,37 @@ class HubStore:
         dropped at its expiry: until then a member that was away may ask how it ended.
         """
         over = "state != 'running' AND expires <"
-        self._do(f"UPDATE session SET data = x'' WHERE {over} ? AND data != x''", now)
+        self._do(f"UPDATE session SET data = ? WHERE {over} ? AND data != ?", b"", now, b"")
         self._do(f"DELETE FROM session WHERE {over} ?", now - seconds)
         oldest = "SELECT made FROM session ORDER BY made DESC LIMIT 1 OFFSET ?"
         self._do(f"DELETE FROM session WHERE {over} ? AND made <= ({oldest})", now, most)
         self._do("DELETE FROM mean WHERE session NOT IN (SELECT id FROM session)")
+        if self.database is not self._own:
+            # Last: a session that has its data could be resumed, and would begin again without records.
+            self._do("DELETE FROM log WHERE session NOT IN (SELECT id FROM session WHERE data != ?)", b"")
 
 
-def _make(path: Path) -> None:
+def host_setting(home: Path, name: str) -> str:
+    """Return a setting of this host, also while no database is there."""
+    own = _opened(home)
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE))
-    except FileExistsError:
-        raise FileError(f"{path} exists already: this is a hub's directory. Choose another.") from None
-    database = sqlite3.connect(path, isolation_level=None)
-    try:
-        database.executescript(_TABLES)
+        return str(own.all("SELECT value FROM setting WHERE name = ?", name)[0]["value"])
     finally:
-        database.close()
+        own.close()
 
 
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Turn errors of the disk into one sentence.
-
-    An `IntegrityError` passes: only the caller knows which rule it broke.
-    """
-    try:
-        yield
-    except sqlite3.IntegrityError:
-        raise
-    except sqlite3.Error as error:
-        name = getattr(error, "sqlite_errorname", type(error).__name__)
-        kind = DiskFull if name.startswith(("SQLITE_FULL", "SQLITE_IOERR", "SQLITE_READONLY")) else FileError
-        raise kind(f"{path} cannot be used ({name}): check the disk.") from None
+def _opened(home: Path) -> SqliteDatabase:
+    path = home / STORE
+    if not path.exists():
+        raise FileError(f"{home} is not a hub's directory: make one with `tacit hub new`.")
+    return opened_file(path, _APPLICATION, _VERSION)
 
 
-def as_facts(rows: Sequence[sqlite3.Row]) -> list[dict[str, Any]]:
+def as_facts(rows: Sequence[StoreRow]) -> list[dict[str, Any]]:
     """Return rows ready for JSON: ids as text, results parsed."""
     found = []
     for row in rows:
-        facts = {key: row[key] for key in row.keys() if key not in ("data", "digest")}  # noqa: SIM118
+        facts = {key: row[key] for key in row if key not in ("data", "digest", "rowid")}
         for key in ("result", "asked"):
             if isinstance(facts.get(key), str):
                 facts[key] = json.loads(facts[key])

@@ -190,6 +190,25 @@ class Register:
         last = {entry.key: entry for entry in self.entries}
         return [entry for entry in self.entries if entry.expires > now or entry is last[entry.key]]
 
+    # ---- another register of the same authority --------------------------------------------------------
+
+    def merge(self, signed: bytes, revoked: bytes) -> None:
+        """Take over what another host of this authority has signed and revoked.
+
+        `save` writes it. A certificate or a revocation that either has is kept.
+        """
+        known = {entry.serial: entry for entry in self.entries}
+        for entry in _decoded(signed, "the register of another host"):
+            mine = known.get(entry.serial, entry)
+            known[entry.serial] = entry if mine.revoked is None else mine
+        self.entries = sorted(known.values(), key=lambda entry: entry.signed)
+        if revoked:
+            listed = Revocations.parse(revoked, self.authority.certificate, "the list of another host")
+            if self.revoked is None or listed.number > self.revoked.number:
+                write_whole(self.home / REVOKED, listed.pem(), mode=PUBLIC, force=True)
+                self.revoked = listed
+            self._mark({key_text(one.key): one.since for one in listed.entries if one.key is not None})
+
     # ---- the files ----------------------------------------------------------------------------------
 
     def save(self, *, durable: bool = True) -> None:
@@ -227,10 +246,14 @@ _DECODER = msgspec.json.Decoder(Entry)  # made here and not by the threads that 
 def _entries(path: Path) -> list[Entry]:
     if not path.exists():
         return []
+    return _decoded(read_private(path), str(path))
+
+
+def _decoded(lines: bytes, what: str) -> list[Entry]:
     try:
-        return [_DECODER.decode(line) for line in read_private(path).splitlines()]
+        return [_DECODER.decode(line) for line in lines.splitlines()]
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise FileError(
-            f"{path} is damaged: without it this authority does not know which keys it signed. Put it back "
+            f"{what} is damaged: without it this authority does not know which keys it signed. Put it back "
             "from a copy."
         ) from None

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
+from tacit.base.errors import InputError
 from tacit.live.ledger.ledger import Ledger
 
 T = TypeVar("T")
@@ -40,6 +41,8 @@ async def finished(future: asyncio.Future[T]) -> T:
 
 async def opened_ledger(path: Path | str) -> Ledger:
     """Open a ledger on another thread; nothing stays open if cancelled."""
+    if str(path).startswith(("postgresql:", "postgres:")):
+        raise InputError("a ledger is a file of its owner, and never in a database: give the path of a file.")
     made: list[Ledger] = []
     try:
         await in_worker(lambda: made.append(Ledger(path)))

@@ -13,6 +13,7 @@ import re
 import ssl
 import sys
 from collections import deque
+from collections.abc import Callable
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Protocol, cast, final
@@ -101,6 +102,8 @@ class Link(asyncio.Protocol):
     ----------
     bare : bool
         Whether the other side may connect without a certificate; the owner decides what it may do.
+    may_send : callable, optional
+        Asked before each frame; without it frames may always leave. After a no the connection is closed.
 
     Attributes
     ----------
@@ -124,7 +127,9 @@ class Link(asyncio.Protocol):
         queue_bytes: int,
         address: str = "",
         bare: bool = False,
+        may_send: Callable[[], bool] | None = None,
     ) -> None:
+        self._may_send = may_send
         self._owner, self._channel, self.address, self._bare = owner, channel, address, bare
         self._queue: deque[bytes] = deque()
         self._queued, self._most_queued = 0, queue_bytes
@@ -244,7 +249,9 @@ class Link(asyncio.Protocol):
     def resume_writing(self) -> None:
         """Send the queued frames."""
         self._stuck = False
-        while self._queue and not self._stuck and self.open:  # `_flush` may pause writing again
+        while (
+            self._queue and not self._stuck and self.open and not self._silenced()
+        ):  # `_flush` may pause writing again
             frame = self._queue.popleft()
             self._queued -= len(frame)
             self._channel.send(self._frames.write(frame))
@@ -314,7 +321,7 @@ class Link(asyncio.Protocol):
         The queue is bounded. A member that reads too slowly is disconnected, so that it does not slow down
         the others. It connects again and requests what it missed.
         """
-        if not self.open:
+        if not self.open or self._silenced():
             return False
         if self._stuck:
             if self._queued + len(frame) > self._most_queued:
@@ -325,6 +332,13 @@ class Link(asyncio.Protocol):
             return True
         self._channel.send(self._frames.write(frame))
         self._push()
+        return True
+
+    def _silenced(self) -> bool:
+        """Whether the owner may not send any more; the connection is closed."""
+        if self._may_send is None or self._may_send():
+            return False
+        self.abort()
         return True
 
     def queue(self, queue_bytes: int) -> None:
