@@ -71,6 +71,7 @@ def header(s: Session, by: object) -> dict[str, Any]:
         words |= {"lattice": dict(zip(names, s.lattice, strict=True)), "noise": s.noise}
         words |= {"motion": s.motion} if s.motion else {"mixing": s.mixing}
         words |= {} if s.table is None else {"table": s.table}
+        words |= s.further
         words |= {} if s.decay is None else {"decay": s.decay}
     words |= {} if s.weights is None else {"weights": s.weights}
     words |= {"keepers": s.kept} if s.kept else {}

@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 COORDINATOR, NOTHING = -1, bytes(32)
 LAWS = {"fading": "mixing noise decay", "one-shot": "mixing noise", "constant": "mixing noise"}
 LAWS |= {"scheduled": "mixing noise table"}
+LAWS |= {"bits": "mixing noise middle domain", "staircase": "mixing noise domain inner"}
+ONCE = ("one-shot", "bits", "staircase")  # noise is drawn for the first message only
 ANY = {"format": "i", "name": "s", "expires": "i", "topology": "s", "quorum": {"round": "i", "start": "i"}}
 ANY |= {"deadlines?": {"round?": "f", "start?": "f", "repeat?": "f"}}  # ?: left out if it is the default
 SERVER = {"agents": "i", "root": "d", "coordinator": "d", "keepers?": "l", "mask_bytes?": "i"}
@@ -214,7 +216,7 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
             self.components = f["values"]["components"]
             self.asked = f.get("question")  # messages and means are those of any vector
             if "question" in f:
-                require(self.asked["kind"] != "mean", self.kind == "one-shot", not server or self.rounds == 1)
+                require(self.asked["kind"] != "mean", self.kind in ONCE, not server or self.rounds == 1)
                 questioned(self.asked)
         roster = [row[:2] for row in rows] if server else [listed(member) for member in f["roster"]]
         keepers, coordinator = [listed(keeper) for keeper in keepers], f.get("coordinator")
@@ -240,11 +242,15 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         if (table := found.get("table")) is not None:
             typed(table, "f" * self.rounds)
         self.table = table
+        self.further = {
+            name: found[name] for name in LAWS[self.kind].split()[2:] if name not in ("decay", "table")
+        }
+        require(self.kind not in ONCE[1:] or self.rounds == 1)
 
     def sizes(self) -> None:
         require(not self.m or (self.edges is None and type(self.noise) is float and self.wide > 0))
         self.near = [set[int]() for _ in range(self.n)]
-        self.exchanges = 1 if self.m and self.kind == "one-shot" else self.rounds
+        self.exchanges = 1 if self.m and self.kind in ONCE else self.rounds
         for i, j in self.edges or []:
             self.near[i].add(j)
             self.near[j].add(i)
@@ -267,11 +273,18 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         self.width = self.wide
 
     def exponent(self, i: int, u: int) -> int:
-        if self.series or (self.kind == "one-shot" and (u > 0 or self.motion)):
+        if self.series or (self.kind in ONCE and (u > 0 or self.motion)):
             return int(self.state)
         exact = self.scale(i, u)
         power = exact.numerator.bit_length() - exact.denominator.bit_length()
         return int(max(power - self.bits, self.state))
+
+    def two(self) -> tuple[int, int]:
+        """The two numbers of bits, in steps of a message."""
+        step, c = Fraction(2) ** self.exponent(0, 0), Fraction(self.noise)
+        middle, domain = Fraction(self.further["middle"]), Fraction(self.further["domain"])
+        more = math.ceil(c / domain) + 1
+        return math.floor((middle - c) / step) - more, math.ceil((middle + c) / step) + more
 
     def scale(self, i: int, u: int) -> Fraction:
         c, q = (v[i] if type(v) is list else v for v in (self.noise, self.decay or 1.0))
@@ -362,6 +375,7 @@ class Frame:  # ---- 4. frames -------------------------------------------------
             require(len(data) == w * s.components)
             self.numbers = [int.from_bytes(data[k : k + w], signed=True) for k in range(0, len(data), w)]
             require(*(abs(x) <= s.limit >> self.exponent - s.state for x in self.numbers))
+            require(self.kind != REPORT or s.kind != "bits" or set(self.numbers) <= {*s.two()})
         if self.kind == FEEDBACK:
             self.count, self.members = b[2:4]
             self.lost = bool(s.series) and self.count == 0 and self.numbers == [0]

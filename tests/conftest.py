@@ -150,6 +150,7 @@ def play(
     edges=None,
     weights=None,
     one_shot=False,
+    law=None,
     components=1,
     absent=None,
     seed=1,
@@ -162,6 +163,7 @@ def play(
     `absent` says who says nothing in which round. On a graph those in `alone` average themselves only.
     A coordinator that `picks` uses no more messages than the quorum: those with the highest numbers.
     """
+    from tacit.core.law import named
     from tacit.core.protocol.codec import Codec, as_array, as_numbers, combined, digest, history
     from tacit.core.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, Report
     from tacit.core.protocol.places import LastUsed
@@ -172,16 +174,20 @@ def play(
     keys = [Ed25519PrivateKey.from_private_bytes(bytes([i + 1]) * 32) for i in range(n + 1)]
     public = [key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw) for key in keys]
     parameters = OneShot(0.5, 1.0) if one_shot else Fading(0.5, 1.0, 0.8)
+    if law is not None:  # for a whole domain
+        parameters = named(law).best_of(0.5, loss=1.0, low=0.0, domain=1.0)
+    shadowed = parameters.shadowed
     session = Session(
         name="played",
         roster=tuple(Member(f"agent{i}", key) for i, key in enumerate(public[:n])),
         coordinator=public[n] if edges is None else None,
         edges=edges,
         weights=weights,
-        law="one-shot" if one_shot else "fading",
+        law=parameters.name,
         mixing=0.5,
-        noise=1.0,
-        decay=None if one_shot else 0.8,
+        noise=float(parameters.c),
+        decay=None if shadowed else 0.8,
+        further=tuple((word, getattr(parameters, word)) for word in parameters.further()),
         rounds=rounds,
         lattice=Lattice.fitting(parameters, rounds, 0, 1),
         components=components,
@@ -204,10 +210,13 @@ def play(
             agent = agents[i]
             width = agent.draw_scale(t) if agent.speaks(t) else 0
             draw = [int(v) for v in np.rint(rng.laplace(0, width, components))] if width else [0] * components
+            draw = (
+                [int(v) for v in rng.integers(0, int(width), components)] if parameters.two_valued else draw
+            )
             basis = states[i] if shadows[i] is None else shadows[i]
             x = as_numbers(agent.report(basis, t, as_array(draw)))
             exponent = agent.message_exponent(t)
-            if one_shot and shadows[i] is None:
+            if shadowed and shadows[i] is None:
                 shadows[i] = lattice.lifted(as_array(x), exponent)
             body = Report(t, exponent, codec.pack(x), heard[i])
             reports[i] = codec.seal(i, body, keys[i].sign)

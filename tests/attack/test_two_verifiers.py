@@ -40,6 +40,8 @@ GAMES = (
     {"absent": {1: [2], 2: [0, 1]}, "quorum": 2},
     {"components": 3, "rounds": 2},
     {"one_shot": True, "absent": {2: [3]}},
+    {"law": "bits", "rounds": 1, "n": 6},
+    {"law": "staircase", "rounds": 1, "absent": {0: [1]}, "quorum": 2},
     {"n": 9, "rounds": 2, "quorum": 5},
     {"edges": PATH, "quorum": 2},
     {"edges": PATH, "absent": {1: [2]}, "quorum": 2},

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from tacit import ClientServer, Distributed, Fading, Graph, OneShot
+from tacit import ClientServer, Constant, Distributed, Fading, Graph, Linear, OneShot
 from tacit.base.errors import ParameterError, StateError
+from tacit.core.law import Bits
 from tacit.core.law.geometric import _power, fading_scale
 from tacit.core.mechanism.lattice import Lattice
 from tacit.core.mechanism.on_lattice import OnLattice
@@ -382,8 +383,11 @@ def test_bad_lattices_are_refused(options, sentence):
 
 
 def test_agents_that_cannot_be_are_refused():
+    moving = Constant(Linear([[0.5]], [[0.5]], [[1.0]], private={0: 1.0}), c=10.0)
     with pytest.raises(ParameterError, match="64 times the noise"):
-        Lattice(0, 1, reach_exponent=5).agent(PAPER)
+        Lattice(0, 1, reach_exponent=5).agent(moving)
+    with pytest.raises(ParameterError, match="both values"):
+        Lattice(0, 10, reach_exponent=4).agent(Bits(0.5, 40.0, 5.0, 10.0))
     with pytest.raises(ParameterError, match="agent of number 2"):
         Lattice(0, 1).agent(Fading([0.5, 0.5], 1.0, 0.9), 2)
     with pytest.raises(ParameterError, match="counted from 0"):

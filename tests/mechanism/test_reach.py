@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from tests.doubles.sessions import known_session
 
-from tacit import ClientServer, Constant, Fading, OneShot
+from tacit import ClientServer, Constant, Fading, Linear, OneShot
 from tacit.base.errors import ParameterError
+from tacit.core.law import Staircase
 from tacit.core.mechanism.lattice import Lattice
 from tacit.core.mechanism.reach import clamp_probability, reaching
 
@@ -25,17 +26,40 @@ def test_it_is_the_least_power_of_two_with_rare_clamps(
     mechanism = ClientServer(ONCE, agents=agents, keepers=keepers)
     found = reaching(mechanism, 1, 0, 10, components=components)
     assert found.reach == reach
-    assert clamp_probability(mechanism, found, components=components) <= 1e-9
+    assert clamp_probability(mechanism, found, 1, components=components) <= 1e-9
     if reach > 20:  # otherwise the range would not fit
         shorter = replace(found, reach_exponent=int(math.log2(reach)) - 1)
-        assert clamp_probability(mechanism, shorter, components=components) > 1e-9
+        assert clamp_probability(mechanism, shorter, 1, components=components) > 1e-9
 
 
-def test_other_noise_has_room_as_before() -> None:
-    for law in (Fading(0.5, c=10, q=0.8), Constant(0.5, c=10)):
+def test_fresh_noise_has_the_least_power_of_two_too() -> None:
+    """The bound is over all rounds: each round of constant noise adds as much, those of fading noise less."""
+    for law, reach in ((Fading(0.5, c=10, q=0.8), 512), (Constant(0.5, c=10), 512)):
         mechanism = ClientServer(law, agents=1000)
-        assert reaching(mechanism, 5, 0, 10) == Lattice.fitting(law, 5, 0, 10)
-        assert clamp_probability(mechanism, Lattice.fitting(law, 5, 0, 10)) == 0
+        found = reaching(mechanism, 5, 0, 10)
+        assert found.reach == reach < Lattice.fitting(law, 5, 0, 10).reach
+        bound = clamp_probability(mechanism, found, 5)
+        scales = law.scales(5)
+        assert bound == pytest.approx(1000 * np.exp(-(reach - 10) / scales).sum(), rel=1e-6)
+        assert bound <= 1e-9 < clamp_probability(mechanism, replace(found, reach_exponent=8), 5)
+    with_keepers = ClientServer(Constant(0.5, c=10), agents=1000, keepers=2)
+    once, ten = (clamp_probability(with_keepers, Lattice(0, 10, reach_exponent=4), t) for t in (1, 10))
+    assert ten == pytest.approx(10 * once)
+
+
+def test_agents_with_their_own_dynamics_have_room_for_64_scales() -> None:
+    law = Constant(Linear([[0.5]], [[0.5]], [[1.0]], private={0: 1.0}), c=10.0)
+    mechanism = ClientServer(law, agents=10)
+    assert reaching(mechanism, 5, 0, 10) == Lattice.fitting(law, 5, 0, 10)
+    assert clamp_probability(mechanism, Lattice.fitting(law, 5, 0, 10), 5) == 0
+
+
+def test_staircase_noise_is_clamped_as_rarely_as_the_bound_says() -> None:
+    law = Staircase.best_of(0.5, loss=2.0, low=0.0, domain=10.0)
+    drawn = abs(law.noise_of(np.random.default_rng(6).laplace(size=200_000), np.zeros(200_000)))
+    for room in (10.0, 25.0, 40.0):
+        seen, bound = (drawn > room).mean(), law.clamped(room, 1)
+        assert 0.1 * bound < seen < bound + 5 * math.sqrt(bound / 200_000)
 
 
 @pytest.mark.parametrize("keepers", [0, 2])
@@ -44,7 +68,7 @@ def test_clamps_are_as_rare_as_the_bound_says(keepers: int) -> None:
     runs, n = 20_000, 8
     mechanism = ClientServer(ONCE, agents=n, keepers=keepers)
     lattice = Lattice(-1, 0, reach_exponent=3 if keepers else 6)
-    bound = clamp_probability(mechanism, lattice, quorum=n)
+    bound = clamp_probability(mechanism, lattice, 1, quorum=n)
     drawn = np.random.default_rng(5).laplace(0, ONCE.c, (runs, keepers or n))
     far = abs(-1 + drawn.sum(axis=1) / n) if keepers else abs(-1 + drawn).max(axis=1)
     seen = int((far > lattice.reach).sum())

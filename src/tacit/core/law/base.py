@@ -115,12 +115,20 @@ class Law(ABC):
         Otherwise every message is the state with fresh noise.
     pure : bool
         Whether its noise is Laplace noise, so that its loss has no failure probability.
+    drawn : str
+        What is drawn for a message: "laplace", "bit" or "staircase" (`tacit.core.noise.safe.source_of`).
+    two_valued : bool
+        Whether a message is one of two numbers, whatever its sender wants.
+    whole_domain : bool
+        Whether its loss is for its whole domain only. Such a law is for one question around a server.
     below_one : frozenset of str
         Parameters that must be below 1.
     by_mixing : bool
         Whether `scale` depends on the mixing. If not, agents that differ only in mixing count as equal.
     per_round : frozenset of str
         Parameters that are one number per round, the same for all agents.
+    noise_meaning : str
+        What noise (c) means, for people.
     meanings : mapping
         What the parameters after noise mean, for people.
     """
@@ -131,16 +139,20 @@ class Law(ABC):
     name: ClassVar[str]
     shadowed: ClassVar[bool] = False
     pure: ClassVar[bool] = True
+    drawn: ClassVar[str] = "laplace"
+    two_valued: ClassVar[bool] = False
+    whole_domain: ClassVar[bool] = False
     below_one: ClassVar[frozenset[str]] = frozenset({"sigma"})
     by_mixing: ClassVar[bool] = True
     per_round: ClassVar[frozenset[str]] = frozenset()
     meanings: ClassVar[Mapping[str, str]] = {}
+    noise_meaning: ClassVar[str] = "scale of the Laplace noise"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.__repr__ = Law.__repr__  # type: ignore[method-assign]  # else that of a dataclass reads a mixing
         for base in cls.__mro__[1:]:
-            if "scale" in vars(base) and base is not Law:
+            if "scale" in vars(base) and base is not Law and issubclass(base, Law):
                 raise LawError(
                     f"the law {cls.__name__} must be a subclass of Law itself, got one of {base.__name__}: "
                     "its closed forms would be used for another law."
@@ -190,14 +202,18 @@ class Law(ABC):
     def clampable(self) -> bool:
         """Whether a lattice may be too narrow for its largest noise.
 
-        Noise that is drawn once is clamped once, and agents that mix stay between their start and the
-        feedback. So the reach may be as short as accuracy allows (`tacit.core.mechanism.reach`).
+        Agents that mix stay between their start and the feedback, which is clamped. So the reach may be as
+        short as accuracy allows (`tacit.core.mechanism.reach`).
         """
-        return self.shadowed and self.mixes
+        return self.mixes and self.pure
 
     def with_noise(self, c: float | FloatArray) -> Self:
         """Return this law with another noise c."""
         return type(self)(**{**self.values(), "c": c})
+
+    def with_mixing(self, sigma: float) -> Self:
+        """Return this law with another mixing."""
+        return type(self)(**{**self.values(), "sigma": sigma})
 
     # ---- what a law must define ---------------------------------------------------------------------
 
@@ -393,6 +409,58 @@ class Law(ABC):
     def largest_scale(self, rounds: int) -> float:
         """Return the largest `upper_scale` within `rounds` rounds, of one agent."""
         return max(self.upper_scale(u) for u in range(max(rounds, 1)) if self.draws(u))
+
+    # ---- messages -----------------------------------------------------------------------------------
+
+    def said(self, basis: Any, draw: Any, exponent: int) -> Any:
+        """Return the message of a state and a draw, all in steps of 2^exponent."""
+        return basis + draw
+
+    def may_say(self, numbers: Any, exponent: int) -> bool:
+        """Whether a message with fresh noise can have these numbers."""
+        return True
+
+    def noise_of(self, unit: FloatArray, theta: FloatArray) -> FloatArray:
+        """Return the noise of values, made from Laplace draws of scale 1.
+
+        It is for simulations.
+        """
+        return np.asarray(self.c * unit)
+
+    @classmethod
+    def best_of(cls, sigma: PerAgent | Motion, *, loss: float, low: float, domain: float) -> Self:
+        """Return the best noise with this loss for any two values of a domain."""
+        raise cls.undefined("best_of", "the best noise for a whole domain")
+
+    @classmethod
+    def located(cls, c: float, low: float, domain: float) -> dict[str, float]:
+        """Return the parameters by word that follow from the domain."""
+        return {}
+
+    @classmethod  # noqa: B027
+    def require_mechanism(cls, *, served: bool, keepers: int) -> None:
+        """Refuse a graph or keepers, if this law is not for them."""
+
+    def require_single(self) -> None:  # noqa: B027 - most laws have none of this
+        """Refuse agents that differ, if this law is not for them."""
+
+    def require_domain(self, adjacency: float) -> None:  # noqa: B027 - most laws have none of this
+        """Refuse an adjacency for which the law has no loss."""
+
+    def require_range(self, low: float, components: int, *, one_hot: bool) -> None:  # noqa: B027 - most laws have none of this
+        """Refuse values for which the law has no loss."""
+
+    def clamped(self, room: float, rounds: int) -> float:
+        """Bound the expected number of one source's draws that exceed `room`.
+
+        The sum of P(|noise_u| > room) over the updates, e^−room/s_u each.
+        """
+        scales = self.scales(self._draws_within(rounds))
+        return (
+            float(np.exp(-room / scales[scales > 0]).sum())
+            if self.agents is None
+            else float(np.exp(-room / np.where(scales > 0, scales, np.nan)).max(axis=1, initial=0.0).sum())
+        )
 
     # ---- privacy ------------------------------------------------------------------------------------
 

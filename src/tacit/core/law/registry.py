@@ -6,16 +6,20 @@ from importlib.metadata import entry_points
 
 from tacit.base.errors import LawError
 from tacit.core.law.base import Law
+from tacit.core.law.bits import Bits
 from tacit.core.law.constant import Constant
 from tacit.core.law.fading import Fading
 from tacit.core.law.one_shot import OneShot
 from tacit.core.law.scheduled import Scheduled
+from tacit.core.law.staircase import Staircase
 
 _LAWS: dict[str, type[Law]] = {
     Fading.name: Fading,
     OneShot.name: OneShot,
     Constant.name: Constant,
     Scheduled.name: Scheduled,
+    Bits.name: Bits,
+    Staircase.name: Staircase,
 }
 
 GROUP = "tacit.laws"

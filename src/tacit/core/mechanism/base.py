@@ -73,6 +73,8 @@ class Mechanism(ByValue, ABC):
             "the law of a mechanism", self.law, Law, "a noise law", "Make one, like Fading(0.8, 10, 0.6)."
         )
         self.law.for_agents(self.n)
+        self.law.require_single()
+        self.law.require_mechanism(served=self.kind == "client-server", keepers=self.keepers)
 
     @property
     @abstractmethod

@@ -23,6 +23,7 @@ import numpy.typing as npt
 
 from tacit.base.errors import ParameterError, StateError
 from tacit.core.law import Law
+from tacit.core.law.once import Ends
 from tacit.core.mechanism.whole import Whole, as_whole, nearest
 from tacit.core.motion import Motion
 
@@ -107,6 +108,11 @@ class Lattice:
         finest = last * law.motion.fineness
         exponent = math.frexp(finest)[1] - 1 - bits - 16
         most = max(kind.largest_scale(rounds) for kind in kinds)
+        if law.two_valued:  # messages are no larger, and nobody can say more
+            grid = cls(low, high, exponent, bits, 1000)
+            ends = grid.agent(law).ends
+            most_said = max(abs(end) for end in ends) << (grid.agent(law).message_exponent(0) - exponent)
+            return cls(low, high, exponent, bits, (most_said - 1).bit_length() + exponent)
         room = _room(law, low, high, most)
         reach = max(math.frexp(room)[1], exponent + 1) + 1
         return cls(low, high, exponent, bits, reach)
@@ -236,7 +242,25 @@ class LatticeAgent:
         """How the agent moves."""
         return self.law.motion
 
+    @property
+    def ends(self) -> Ends:
+        """The two numbers of a law that is `two_valued`, in message steps."""
+        found: Ends = cast(Any, self.law).ends(self.message_exponent(0))
+        return found
+
+    def may_say(self, u: int, numbers: Sequence[int]) -> bool:
+        """Whether message u can have these numbers, in its message steps."""
+        return not self.speaks(u) or self.law.may_say(numbers, self.message_exponent(u))
+
     def _require_room(self, scale: float) -> None:
+        if self.law.two_valued:
+            shift = self.message_exponent(0) - self.lattice.state_exponent
+            if max(abs(end) for end in self.ends) << shift > self.lattice.limit:
+                raise ParameterError(
+                    f"the session's reach must hold both values of a message, but is {self.lattice.reach:g}. "
+                    "Raise reach_exponent, or use Lattice.fitting."
+                )
+            return
         if self.law.clampable:  # a session refuses a reach with which clamps are not rare
             return
         room = _room(self.law, self.lattice.low, self.lattice.high, scale)
@@ -298,8 +322,11 @@ class LatticeAgent:
     def draw_scale(self, u: int) -> float:
         """Return b_u/g_u, exactly.
 
-        It is the scale of the whole number that is drawn for update u.
+        It is the scale of the whole number that is drawn for update u. Of a law that is `two_valued` it is
+        how many whole numbers the draw is one of.
         """
+        if self.law.two_valued:
+            return float(cast(Any, self.law).draw_below(self.message_exponent(u)))
         return math.ldexp(self.scale(u), -self.draw_exponent(u))
 
     @cached_property
@@ -324,8 +351,9 @@ class LatticeAgent:
     def report(self, basis: Any, u: int, draw: Any) -> Whole:
         """Phase (i): return message u, as whole numbers of g_u.
 
-        It is round(basis, g_u) + g_u·draw; of a state z with several numbers round(Cz, g_u) + g_u·draw. A
-        message beyond the reach is clamped to it. The noise is already added, so this leaks nothing.
+        It is round(basis, g_u) + g_u·draw, or what else the law makes of both; of a state z with several
+        numbers round(Cz, g_u) + g_u·draw. A message beyond the reach is clamped to it. The noise is already
+        added, so this leaks nothing.
         """
         exponent = self.message_exponent(u)
         noise = draw if type(draw) is int else as_whole(draw, "noise")
@@ -335,10 +363,15 @@ class LatticeAgent:
         if self.moves:
             x = self.motion.say_whole(basis, shift) + noise
         else:
-            basis = self.lattice.within(basis, "a state")  # before any noise is added
-            x = ((basis + (1 << shift >> 1)) >> shift) + noise
+            rounded = self.rounded(self.lattice.within(basis, "a state"), u)  # before any noise is added
+            x = self.law.said(rounded, noise, exponent) if self.speaks(u) else rounded
         bound = self.lattice.limit >> shift
         return max(min(x, bound), -bound) if isinstance(x, int) else np.clip(x, -bound, bound)
+
+    def rounded(self, basis: Any, u: int) -> Whole:
+        """Return states in message steps, to the nearest, ties up."""
+        shift = self.message_exponent(u) - self.lattice.state_exponent
+        return cast(Whole, (basis + (1 << shift >> 1)) >> shift)
 
     def update(self, state: Any, y: Any) -> Whole:
         """Phase (iv): return the state moved by the feedback.

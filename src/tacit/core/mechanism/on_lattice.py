@@ -167,7 +167,7 @@ class OnLattice:
         """
         from tacit.core.history import History, Private, Wholes
 
-        noise = np.asarray(as_whole(draws, "draws"), dtype=object)
+        noise = np.array(as_whole(draws, "draws"), dtype=object)
         moves = self.agents[0].moves
         said = state.theta.shape[: 1 if moves else None]  # one number of a state of several
         shape = (self.mechanism.sources, *said[1:])
@@ -179,7 +179,10 @@ class OnLattice:
             )
         theta, x, y = [state.theta], [], []
         for u, draw in enumerate(noise):
+            before = state.basis
             state, sent_now, heard = self.step(state, u, draw)
+            if self.mechanism.law.two_valued and self.agents[0].speaks(u):
+                noise[u] = sent_now - self.agents[0].rounded(before, u)  # what was added, not what was drawn
             theta.append(state.theta)
             x.append(sent_now)
             y.append(heard)

@@ -33,8 +33,8 @@ def reaching(
 ) -> Lattice:
     """Return the lattice of a session, with the least reach for its noise.
 
-    For noise that is drawn once it is the least power of two with which clamps are rare. For other noise it
-    has room for 64 scales (`Lattice.fitting`).
+    It is the least power of two with which clamps are rare in all rounds together. Where agents have their
+    own dynamics it has room for 64 scales (`Lattice.fitting`).
 
     Examples
     --------
@@ -46,7 +46,7 @@ def reaching(
     16.0
     """
     found = Lattice.fitting(mechanism.law, rounds, low, high)
-    if not mechanism.law.clampable:
+    if not mechanism.law.clampable or mechanism.law.two_valued:
         return found
     step = math.ldexp(float(np.max(mechanism.law.c)), -found.bits)  # of a message, at most
     while True:
@@ -54,17 +54,18 @@ def reaching(
         if math.ldexp(1.0, shorter) <= max(abs(low), abs(high), step):
             return found
         tried = replace(found, reach_exponent=shorter)
-        if clamp_probability(mechanism, tried, components=components, quorum=quorum) > RARELY:
+        if clamp_probability(mechanism, tried, rounds, components=components, quorum=quorum) > RARELY:
             return found
         found = tried
 
 
 def clamp_probability(
-    mechanism: Mechanism, lattice: Lattice, *, components: int = 1, quorum: int | None = None
+    mechanism: Mechanism, lattice: Lattice, rounds: int, *, components: int = 1, quorum: int | None = None
 ) -> float:
     """Bound the probability that noise has to be clamped in a session.
 
-    It is 0 for laws whose lattice must have room for 64 scales: less than e^−60 of all messages.
+    It is over all rounds. It is 0 where a lattice must have room for 64 scales (agents with their own
+    dynamics): there less than e^−60 of all messages are clamped.
 
     Parameters
     ----------
@@ -75,12 +76,15 @@ def clamp_probability(
     if not mechanism.law.clampable:
         return 0.0
     room = lattice.reach - max(abs(lattice.low), abs(lattice.high))
-    scales = room / float(np.max(mechanism.law.c)) * (1 - _ROUNDING)
     if mechanism.keepers:  # the size of a sum of m draws is at most a gamma variable of shape m
-        scales *= mechanism.n // 2 + 1 if quorum is None else quorum
+        law = mechanism.noise_law
+        most = law.largest_scale(rounds)
+        scales = room / most * (1 - _ROUNDING) * (mechanism.n // 2 + 1 if quorum is None else quorum)
         term, tail = 1.0, 1.0
         for j in range(1, mechanism.keepers):
             term *= scales / j
             tail += term
-        return min(components * tail * math.exp(-scales) * (1 + _ROUNDING), 1.0)
-    return min(mechanism.n * components * math.exp(-scales) * (1 + _ROUNDING), 1.0)
+        draws = 1 if mechanism.shadowed else rounds
+        return min(draws * components * tail * math.exp(-scales) * (1 + _ROUNDING), 1.0)
+    each = mechanism.law.clamped(room * (1 - _ROUNDING), rounds)
+    return min(mechanism.n * components * each * (1 + _ROUNDING), 1.0)

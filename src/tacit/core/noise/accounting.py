@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
+from typing import Any, cast
 
 import numpy as np
 
@@ -79,8 +80,22 @@ def sensitivities(agent: LatticeAgent, adjacency: float = 1.0, components: int =
 
 def losses(agent: LatticeAgent, adjacency: float = 1.0, components: int = 1) -> Iterator[tuple[int, float]]:
     """Yield each message's sensitivity and its loss."""
+    agent.law.require_domain(adjacency)
+    if agent.law.two_valued:
+        yield 1, bits_loss(agent, components)
+        return
+    if agent.law.whole_domain:
+        yield next(sensitivities(agent, adjacency, components)), cast(Any, agent.law).whole_loss
+        return
     for u, apart in enumerate(sensitivities(agent, adjacency, components)):
         yield apart, message_loss(agent.draw_scale(u), apart)
+
+
+def bits_loss(agent: LatticeAgent, components: int) -> float:
+    """Return the loss of one message of two values, on the lattice."""
+    exponent, grid = agent.message_exponent(0), agent.lattice
+    low, high = (agent.rounded(grid.start(end), 0) for end in (grid.low, grid.high))
+    return float(cast(Any, agent.law).loss_between(int(low), int(high), exponent, components))
 
 
 def account(agent: LatticeAgent, messages: int, *, adjacency: float = 1.0, components: int = 1) -> Account:

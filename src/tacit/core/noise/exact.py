@@ -64,6 +64,27 @@ def laplace(scale: float, bits: Bits = system_bits) -> int:
             return -(u // d) if negative else u // d
 
 
+def staircase(width: int, first: int, over: int, under: int, bits: Bits = system_bits) -> int:
+    """Return k with probability ∝ exp(−stair·over/under).
+
+    The stair of k is 0 for |k| < first, and one more for every further `width`.
+    """
+    while True:
+        u, negative = divmod(below(2 * width, bits), 2)
+        if u >= first and not falls(over, under, bits):
+            continue
+        while falls(over, under, bits):
+            u += width
+        if u or not negative:  # 0 has no sign: otherwise it would be drawn twice as often
+            return -u if negative else u
+
+
+def falls(over: int, under: int, bits: Bits) -> bool:
+    """Return True with probability exp(−over/under), also above 1."""
+    whole, rest = divmod(over, under)
+    return all(survives(1, 1, bits) for _ in range(whole)) and survives(rest, under, bits)
+
+
 def gaussian(deviation: float, bits: Bits = system_bits) -> int:
     """Return k with probability ∝ exp(−k²/(2·deviation²))."""
     accepted = _acceptance(deviation, bits)

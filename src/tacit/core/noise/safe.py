@@ -6,11 +6,17 @@ system. docs/decisions/noise.md says why they are our own.
 
 from __future__ import annotations
 
-from typing import Protocol, final, overload, runtime_checkable
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, cast, final, overload, runtime_checkable
+
+import numpy as np
 
 from tacit.base.arrays import IntArray
 from tacit.base.errors import ParameterError
 from tacit.base.rounding import ratio_up
+from tacit.core.law.staircase import Stairs
+from tacit.core.mechanism.lattice import LatticeAgent
 from tacit.core.noise import exact
 
 LEAST_SCALE, LARGEST_SCALE = 1.0, 2.0**52
@@ -95,6 +101,77 @@ class SafeGaussian:
         """
         deviation = _allowed("deviation", deviation)
         return exact.gaussian(deviation) if size is None else exact.gaussians(deviation, _counted(size))
+
+
+@final
+@dataclass(frozen=True)
+class SafeUniform:
+    """Uniform whole numbers from a cryptographic source, to choose one of two values with.
+
+    Examples
+    --------
+    >>> 0 <= SafeUniform().draw(8.0) < 8
+    True
+    """
+
+    @overload
+    def draw(self, scale: float) -> int: ...
+    @overload
+    def draw(self, scale: float, size: int) -> IntArray: ...
+    def draw(self, scale: float, size: int | None = None) -> int | IntArray:
+        """Return one whole number below `scale`, or `size` independent ones."""
+        if not (1 <= scale <= LARGEST_SCALE and float(scale).is_integer()):
+            raise ParameterError(
+                f"a uniform draw must be below a whole number of at most 2^52, got {scale}: take fewer bits."
+            )
+        if size is None:
+            return exact.below(int(scale), exact.system_bits)
+        return exact.Words().below(int(scale), _counted(size)).astype(np.int64)
+
+
+@final
+@dataclass(frozen=True)
+class SafeStaircase:
+    """Exact discrete staircase noise from a cryptographic source.
+
+    Examples
+    --------
+    >>> SafeStaircase(Stairs(width=1, first=1, over=10**9, under=1)).draw(1.0)
+    0
+    """
+
+    stairs: Stairs
+
+    @overload
+    def draw(self, scale: float) -> int: ...
+    @overload
+    def draw(self, scale: float, size: int) -> IntArray: ...
+    def draw(self, scale: float, size: int | None = None) -> int | IntArray:  # noqa: ARG002 - it has its own
+        """Return one draw, or `size` independent ones."""
+        if size is None:
+            return exact.staircase(*self.stairs)
+        return np.array([exact.staircase(*self.stairs) for _ in range(_counted(size))], dtype=np.int64)
+
+
+_NOISE, _UNIFORM = SafeNoise(), SafeUniform()
+
+
+def _staircase_of(agent: LatticeAgent, adjacency: float) -> WholeNoise:
+    from tacit.core.noise.accounting import sensitivities
+
+    return SafeStaircase(cast(Any, agent.law).stairs(next(sensitivities(agent, adjacency))))
+
+
+_SOURCES: dict[str, Callable[[LatticeAgent, float], WholeNoise]] = {
+    "laplace": lambda _agent, _adjacency: _NOISE,
+    "bit": lambda _agent, _adjacency: _UNIFORM,
+    "staircase": _staircase_of,
+}
+
+
+def source_of(agent: LatticeAgent, adjacency: float) -> WholeNoise:
+    """Return the source of an agent's draws: the same one where agents can share it."""
+    return _SOURCES[agent.law.drawn](agent, adjacency)
 
 
 def message_loss(scale: float, sensitivity: int) -> float:

@@ -6,7 +6,7 @@ Anyone who knows the seed knows the noise.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, final
+from typing import Any, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from tacit.base.arguments import whole
 from tacit.base.arrays import FloatArray
 from tacit.base.errors import ParameterError, StateError
 from tacit.core.law import Law
+from tacit.core.noise import exact
 
 Scales: TypeAlias = Law | npt.ArrayLike
 """A noise law, or Laplace scales that broadcast to (rounds, n)."""
@@ -97,6 +98,8 @@ class SimulatedNoise:
 def _as_scales(scales: Scales, rounds: int, n: int) -> FloatArray:
     """Shape scales so that they broadcast over (rounds, n)."""
     if isinstance(scales, Law):
+        if scales.whole_domain:
+            raise scales.undefined("Laplace scales", "noise that is drawn without the values")
         given = scales.scales(rounds) if scales.pure else scales.deviations(rounds)
     else:
         given = np.asarray(scales, dtype=np.float64)
@@ -118,3 +121,28 @@ def _as_normal(unit: FloatArray) -> FloatArray:
     from scipy.special import ndtri
 
     return np.asarray(-np.sign(unit) * ndtri(np.exp(-np.abs(unit)) / 2))
+
+
+class _Seeded:
+    """Draws of bits and staircase noise from a seeded generator. NOT private."""
+
+    def __init__(self, source: Any, seed: int) -> None:
+        self._stairs, self._generator = getattr(source, "stairs", None), np.random.default_rng(seed)
+
+    def draw(self, scale: float, size: int | None = None) -> Any:
+        """Return one draw, or `size` independent ones."""
+        many = 1 if size is None else size
+        stairs: tuple[int, int, int, int] | None = self._stairs
+        if stairs is None:
+            drawn = self._generator.integers(0, int(scale), many)
+        else:
+            drawn = np.array([exact.staircase(*stairs, self._bits) for _ in range(many)], np.int64)
+        return int(drawn[0]) if size is None else drawn
+
+    def _bits(self, k: int) -> int:
+        return int.from_bytes(self._generator.bytes((k + 7) // 8)) >> (-k % 8)
+
+
+def simulated_source(source: Any, seed: int) -> Any:
+    """Return what draws as a safe source does, from a seed. NOT private."""
+    return _Seeded(source, seed)

@@ -131,4 +131,6 @@ def _noise(session: Session, used: int) -> MeanNoise:
         return ComponentNoise.heard(session.mechanism, session.rounds, span)
     # With noise of different sizes the largest counts for all: an interval must not be too narrow.
     law = OneShot(_MIXING, float(np.max(session.noise)))
+    if session.mechanism.law.whole_domain:
+        return ComponentNoise.of(ClientServer(session.mechanism.law.with_mixing(_MIXING), agents=used))
     return ComponentNoise.of(ClientServer(law, agents=used, keepers=len(session.keepers)))

@@ -92,17 +92,25 @@ class _Form(NamedTuple):
     from_masked_agents: set[Kind]
     may_be_lost: bool  # a round can end without a single message
     may_be_heard: bool  # a masked message says what its agent has heard
+    may_say: Callable[[int, int, tuple[int, ...]], bool]  # whether a sender's report can have these numbers
+
+
+def _anything(_sender: int, _update: int, _numbers: tuple[int, ...]) -> bool:
+    return True
 
 
 def _chosen_form(session: Session) -> _Form:
     if session.series is None:
         # A larger number of one sender could move the mean as far as it likes.
-        limit = session.lattice.limit
-        return _Form(session.number_bytes, lambda finer: limit >> finer, _FROM_MASKED_AGENTS, False, True)
+        limit, two = session.lattice.limit, session.mechanism.law.two_valued
+        may_say = (lambda i, u, numbers: session.lattice_agent(i).may_say(u, numbers)) if two else _anything
+        wide = session.number_bytes
+        return _Form(wide, lambda finer: limit >> finer, _FROM_MASKED_AGENTS, False, True, may_say)
     # The feedback of a series is a sum, which has the width of the masked numbers that it is made of. It is
     # limited by all its messages and noise together.
     assert session.mask_bytes is not None
-    return _Form(session.mask_bytes, lambda _: session.sum_limit(0), _FROM_SERIES_AGENTS, True, False)
+    sums = session.sum_limit(0)
+    return _Form(session.mask_bytes, lambda _: sums, _FROM_SERIES_AGENTS, True, False, _anything)
 
 
 def digest(frame: bytes) -> bytes:
@@ -255,7 +263,9 @@ class Codec:
             lattice, numbers = self.session.lattice, self.unpack(body.numbers)
             finer = body.exponent - lattice.state_exponent if isinstance(body, Report) else 0
             bound = self._form.limit(finer)
-            if not all(-bound <= v <= bound for v in numbers):
+            if not all(-bound <= v <= bound for v in numbers) or (
+                isinstance(body, Report) and not self._form.may_say(head.sender, body.update, numbers)
+            ):
                 wrong = Refusal.OUT_OF_RANGE
         if wrong is not None:
             return Refused(wrong, head.sender)

@@ -21,7 +21,7 @@ from tacit.base.arrays import FloatArray
 from tacit.base.errors import ParameterError
 from tacit.base.rounding import fraction_up
 from tacit.core.graph import Graph
-from tacit.core.law import Fading, named
+from tacit.core.law import Fading, Law, named
 from tacit.core.mechanism import ClientServer, Distributed, Mechanism
 from tacit.core.mechanism.lattice import Lattice, LatticeAgent
 from tacit.core.mechanism.reach import clamp_probability
@@ -248,6 +248,7 @@ class Session:
         if isinstance(self.roster, OneOf) and self.roster.own:
             self._check_own(self.roster)
         # Refused now, and not in the last round, when the loss of all others is spent.
+        self._check_whole_domain(self.mechanism.law)
         for agent in set(self._agents):
             agent.scale(self.rounds - 1)  # refuses a lattice too coarse for the last noise
             for u in range(self.rounds if agent.law.per_round else 0):
@@ -272,6 +273,19 @@ class Session:
             must = "be left out" if self.motion is not None else "be given"
             other = "says" if self.motion is not None else "would say"
             raise ParameterError(f"mixing must {must}: the session's motion {other} how agents move.")
+
+    def _check_whole_domain(self, law: Law) -> None:
+        """Refuse what a law for a whole domain is not made for."""
+        if not law.whole_domain:
+            return
+        if self.rounds != 1:
+            raise ParameterError(
+                f"a session with {law.name} noise must have one round, got {self.rounds}: it is for one "
+                "question. Take one-shot or fading noise for more."
+            )
+        law.require_domain(self.diameter)
+        law.require_domain(self.adjacency)
+        law.require_range(self.lattice.low, self.components, one_hot=self.question.one_hot)
 
     def _check_question(self) -> None:
         low, high = self.lattice.low, self.lattice.high
@@ -728,7 +742,7 @@ class Session:
         That costs accuracy, not privacy: it is part of the failure probability of a radius.
         """
         return clamp_probability(
-            self.mechanism, self.lattice, components=self.components, quorum=self.least_quorum
+            self.mechanism, self.lattice, self.rounds, components=self.components, quorum=self.least_quorum
         )
 
     def besides_clamps(self, failure_probability: float) -> float:

@@ -92,10 +92,13 @@ class Question(ABC):
     moves : bool
         Whether a vector has the record's own quantities, such as positions, which may have to move smoothly.
         A vector of 0 and 1 has no such motion, so fading noise makes no sense for it.
+    one_hot : bool
+        Whether a vector is 0, but for a single 1 or none. Bits can then have one domain for all components.
     """
 
     kind: ClassVar[str]
     moves: ClassVar[bool] = False
+    one_hot: ClassVar[bool] = False
 
     @property
     @abstractmethod

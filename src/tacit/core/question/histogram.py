@@ -47,6 +47,7 @@ class Histogram(Question):
     box: ClassVar[tuple[float, float]] = (0.0, 1.0)
     diameter: ClassVar[Fraction] = Fraction(2)
     squared_distance: ClassVar[Fraction] = Fraction(2)
+    one_hot: ClassVar[bool] = True
 
     def __init__(self, edges: Sequence[float] | Sequence[str]) -> None:
         given = items("edges", edges, "numbers that increase, or labels")

@@ -19,6 +19,7 @@ from tacit.core.mechanism import ClientServer, Mechanism
 from tacit.core.theory.agent_classes import classes_of, noise_classes
 from tacit.core.theory.laplace_sum import LaplaceSum, per_component, require_probability
 from tacit.core.theory.normal_law import NormalLaw
+from tacit.core.theory.once_sums import OnceSum, once_sum
 from tacit.core.theory.rates import spread_back
 from tacit.core.theory.targets import target, weights
 
@@ -62,6 +63,8 @@ def deviation(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum:
     """
     if rounds is not None and rounds < 0:
         raise ParameterError(f"rounds must be at least 0, got {rounds}.")
+    if mechanism.law.whole_domain:
+        raise mechanism.law.undefined("Laplace terms", "the deviation as a sum of Laplace variables")
     classes = noise_classes(mechanism)
     if not mechanism.shadowed:
         # V = Σ_t Σ_i ω_i η_i(t) / Σγ
@@ -75,11 +78,20 @@ def deviation(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum:
     return LaplaceSum(scale, np.zeros_like(scale), classes.agents, 1)
 
 
-def law_of_average(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum | NormalLaw:
+def pure_deviation(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum | OnceSum:
+    """Return `deviation`; for bits and staircase noise it is another sum."""
+    if not mechanism.law.whole_domain:
+        return deviation(mechanism, rounds)
+    motion = mechanism.motion
+    followed = float(motion.settled if rounds is None else motion.followed(rounds))
+    return once_sum(mechanism.law, mechanism.n, followed)
+
+
+def law_of_average(mechanism: Mechanism, rounds: int | None = None) -> LaplaceSum | OnceSum | NormalLaw:
     """Return `deviation`; for Gaussian noise it is a normal variable."""
     law = mechanism.law
     if law.pure:
-        return deviation(mechanism, rounds)
+        return pure_deviation(mechanism, rounds)
     if mechanism.keepers or law.agents is not None:
         raise law.undefined("keepers, or agents that differ", "the deviation of Gaussian noise")
     classes = classes_of(mechanism)

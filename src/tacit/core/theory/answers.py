@@ -56,6 +56,8 @@ class Design(ByValue, Shown):
         The least mixing found that also meets the plan, if no mixing was given.
     solved : Trial or None
         The plan with its answer filled in.
+    tried : tuple of (str, float)
+        With the law "best": every law that the question allows, and the side that was left open.
     """
 
     plan: Plan
@@ -64,6 +66,7 @@ class Design(ByValue, Shown):
     answered: str
     smoothest: float | None = None
     solved: Trial | None = field(default=None, repr=False, compare=False)
+    tried: tuple[tuple[str, float], ...] = ()
 
     @cached_property
     def trust(self) -> tuple[Trust, ...]:
@@ -138,6 +141,8 @@ class Design(ByValue, Shown):
 
     def _about_law(self) -> str:
         """Say why this law was chosen, or what one-shot noise would gain."""
+        if self.tried:
+            return self._about_tried()
         if self.plan.drawn_once:  # nothing else makes sense
             return ""
         by_default = self.plan.law is None and self.plan.mixing is None
@@ -155,6 +160,19 @@ class Design(ByValue, Shown):
             else f"{said}."
         )
 
+    def _about_tried(self) -> str:
+        side = "number of agents" if self.answered == "size" else self.answered
+        side = {"accuracy": "radius", "rounds": "radius", "privacy": "epsilon"}.get(side, side)
+        if self.plan.failure_probability is None:
+            side = "failure probability"
+        ranked = sorted(self.tried, key=lambda pair: pair[1])
+        told = ", ".join(f"{name} {shown_up(cost, 5)}" for name, cost in ranked)
+        return (
+            f"Of the laws that this question allows, {ranked[0][0]} has the least {side}: {told}. Bits and "
+            "staircase noise are for one number over its whole range, around a server without keepers (bits "
+            "also for a histogram)."
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
         baseline = self.baseline.as_dict()
@@ -170,6 +188,7 @@ class Design(ByValue, Shown):
             "advantage": self.advantage,
             "gaussian": None if self.gaussian is None else self.gaussian.as_dict(),
             "smoothest": self.smoothest,
+            **({"tried": dict(self.tried)} if self.tried else {}),
             "price_of_trust": [row._asdict() for row in self.trust],
             "notes": self.notes(),
             "warning": self.warning,
@@ -236,7 +255,7 @@ class Design(ByValue, Shown):
             if letter not in ("sigma", "c")
         ]
         when = ", drawn once" if self.drawn_once else " of round 0"
-        noise = Row("noise", typed(law.c), f"c, scale of the Laplace noise{when}")
+        noise = Row("noise", typed(law.c), f"c, {law.noise_meaning}{when}")
         return [Row("mixing", typed(law.sigma), chosen), noise, *further]
 
 
@@ -311,7 +330,8 @@ def answer(plan: Plan) -> Design:
     found = [solved for one in trials if (solved := choosing.solve(one)) is not None]
     if not found:
         refuse(trial)
-    solved = min(found, key=lambda one: _cost(one, answered))
+    costs = [_cost(one, answered) for one in found]
+    solved = found[costs.index(min(costs))]
     assert solved.epsilon is not None
     return Design(
         plan=plan,
@@ -320,6 +340,7 @@ def answer(plan: Plan) -> Design:
         answered=answered,
         smoothest=_smoothest(plan) if answered == "rounds" and not plan.drawn_once else None,
         solved=solved,
+        tried=tuple(zip((one.law.name for one in found), costs, strict=True)) if plan.best_law else (),
     )
 
 

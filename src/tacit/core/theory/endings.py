@@ -99,7 +99,7 @@ def ending(
     if close is not None:
         return close
     own, pair = apart(mechanism, rounds, spread, part.agreement)
-    law = accuracy.deviation(mechanism, rounds)
+    law = accuracy.pure_deviation(mechanism, rounds)
     radius = (law.quantile(part.average).high + own) * _MARGIN
     if moves_as_one(mechanism) and mechanism.n > 1:
         # The worst case: one agent at one end of the range, all others at the other end (if b < 1/2).
@@ -128,7 +128,7 @@ def failure(mechanism: Mechanism, radius: float, rounds: int | None, spread: flo
     It is the least for which `ending` has at most this radius; 1 if even a failure probability near 1 is not
     enough.
     """
-    law = accuracy.deviation(mechanism, rounds)
+    law = accuracy.pure_deviation(mechanism, rounds)
 
     def kept(b: float) -> bool:
         return ending(mechanism, b, rounds, spread).radius <= radius

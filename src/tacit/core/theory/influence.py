@@ -28,6 +28,7 @@ from tacit.core.history.value import closed_pairs
 from tacit.core.mechanism import Distributed, Mechanism
 from tacit.core.mechanism.lattice import Lattice
 from tacit.core.theory.laplace_sum import LaplaceSum, per_component
+from tacit.core.theory.once_sums import OnceSum, once_sum
 from tacit.core.theory.targets import weights
 
 _MOST_TERMS = 20_000_000
@@ -60,7 +61,7 @@ class Value:
         a_i: the actual weight of each initial value. They add up to 1.
     declared : array, shape (n,)
         w_i: the weights of the declared target.
-    noise : LaplaceSum
+    noise : LaplaceSum or OnceSum
         The law of Σ b_{i,u}η_i(u), its scales rounded up.
     rounding : float
         The most by which rounding to lattices can move the value.
@@ -70,7 +71,7 @@ class Value:
 
     weights: FloatArray
     declared: FloatArray
-    noise: LaplaceSum
+    noise: LaplaceSum | OnceSum
     rounding: float = 0.0
     is_feedback: bool = False
 
@@ -302,7 +303,12 @@ class _Back:
             )  # a keeper's draw enters the sum of all used messages
         else:
             messages = scale = noise * _scales(mechanism, agents, update)
-        law = _merged(scale, self.run.terms)
+        law: LaplaceSum | OnceSum = _merged(scale, self.run.terms)
+        if mechanism.law.whole_domain and np.any(noise):
+            alike = noise[noise > 0]
+            if np.ptp(alike) > 1e-9 * alike.max():
+                raise mechanism.law.undefined("unequal weights", "the radius of a run of several rounds")
+            law = once_sum(mechanism.law, alike.size, alike.size * float(alike.max()))
         rounding = self._rounding(messages, rounds)
         return Value(met, weights(mechanism), law, rounding, is_feedback=rounds > self.before)
 

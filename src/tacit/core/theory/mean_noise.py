@@ -14,6 +14,7 @@ from tacit.core.theory import accuracy
 from tacit.core.theory.agreement import apart
 from tacit.core.theory.endings import shares
 from tacit.core.theory.laplace_sum import LaplaceSum
+from tacit.core.theory.once_sums import OnceSum
 
 
 @final
@@ -33,7 +34,7 @@ class ComponentNoise:
     4.113003
     """
 
-    each: LaplaceSum
+    each: LaplaceSum | OnceSum
     ended: tuple[Mechanism, int, float] | None = None
     last: bool = False
     _found: dict[tuple[float, tuple[tuple[float, int], ...]], float] = field(default_factory=dict, repr=False)
@@ -47,7 +48,7 @@ class ComponentNoise:
         With rounds and a spread of the starts, it is that of every agent's own vector after these rounds.
         """
         ended = None if rounds is None or spread is None else (mechanism, rounds, spread)
-        return cls(accuracy.deviation(mechanism, rounds), ended)
+        return cls(accuracy.pure_deviation(mechanism, rounds), ended)
 
     @classmethod
     def heard(cls, mechanism: Mechanism, rounds: int, spread: float) -> ComponentNoise:
@@ -74,7 +75,7 @@ class ComponentNoise:
 
     def _radius(self, b: float, parts: Sequence[tuple[float, int]]) -> float:
         if self.ended is None:
-            return self._sum_of(parts).quantile(b).high
+            return self._quantile(b, parts)
         mechanism, rounds, spread = self.ended
         share = shares(mechanism, b)
         # Each of the components may be so far from the average; all of them together are within that.
@@ -85,10 +86,18 @@ class ComponentNoise:
             before, now = (apart(mechanism, t, spread, b / 2).own for t in (rounds - 1, rounds))
             own = (now + kept(sigma) * before) / sigma
         weight = sum(size * many for size, many in parts)
-        return (self._sum_of(parts).quantile(share.average).high + weight * own) * (1 + 2.0**-40)
+        return (self._quantile(share.average, parts) + weight * own) * (1 + 2.0**-40)
 
-    def _sum_of(self, parts: Sequence[tuple[float, int]]) -> LaplaceSum:
+    def _quantile(self, b: float, parts: Sequence[tuple[float, int]]) -> float:
+        """Return the radius of a sum; one of several bits or staircases is bounded term by term."""
         one = self.each
+        if isinstance(one, OnceSum):
+            many = sum(times for _, times in parts)
+            return one.quantile(b / many).high * sum(size * times for size, times in parts)
+        return self._sum_of(one, parts).quantile(b).high
+
+    @staticmethod
+    def _sum_of(one: LaplaceSum, parts: Sequence[tuple[float, int]]) -> LaplaceSum:
         scale = np.concatenate([size * one.scale for size, _ in parts])
         count = np.concatenate([many * one.count for _, many in parts])
         return LaplaceSum(scale, np.tile(one.ratio, len(parts)), count, one.rounds)

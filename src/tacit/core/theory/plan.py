@@ -46,6 +46,9 @@ NO_KEEPERS = (
 P = ParamSpec("P")
 R = TypeVar("R")
 
+BEST = "best"
+"""In place of a law: the one with the best answer, of those that the question allows."""
+
 
 @final
 @dataclass(frozen=True)
@@ -145,8 +148,8 @@ class Plan:
     law: type[Law] | str | None = _asked(
         "law",
         "analyze audit design simulate session",
-        "Noise law: fading, one-shot or constant.  [default: one-shot in a design with a server and without "
-        "--mixing, else fading]",
+        "Noise law: fading, one-shot, constant, bits or staircase; in a design also best.  [default: "
+        "one-shot in a design with a server and without --mixing, else fading]",
     )
     parameters: Any = _asked(
         "parameters",
@@ -306,13 +309,57 @@ class Plan:
         """Whether fresh noise in every round makes no sense for the question."""
         return self.question is not None and self.graph is None and not self.asked.moves
 
+    @property
+    def best_law(self) -> bool:
+        """Whether a design is to compare all laws that the question allows."""
+        return self.law == BEST
+
+    def whole_domain_laws(self) -> tuple[type[Law], ...]:
+        """Return the laws for a whole domain that are for this plan; see `require_whole_domain`."""
+        from tacit.core.law import named, names
+
+        found = []
+        for law in [law for law in map(named, names()) if law.whole_domain]:
+            try:
+                self.require_whole_domain(law)
+            except ParameterError:
+                continue
+            found.append(law)
+        return tuple(found)
+
+    def require_whole_domain(self, law: type[Law]) -> None:
+        """Refuse a law for a whole domain where the plan is not one question over its domain."""
+        what, asked = f"{law.name} noise", self.asked
+        law.require_mechanism(served=self.graph is None, keepers=self.keepers)
+        if isinstance(self.mixing, tuple):
+            raise ParameterError(
+                f"{what} needs one mixing for all agents: its radius is known for equal weights only. Give "
+                "one number.",
+                "mixing",
+            )
+        if self.scope.adjacency != asked.adjacency:
+            raise ParameterError(
+                f"the adjacency with {what} must be the whole domain, {asked.adjacency:g}, got "
+                f"{self.scope.adjacency:g}: closer values cost nearly as much. Leave it out, or take "
+                "one-shot noise.",
+                "adjacency",
+            )
+        if asked.components > 1 and not (law.two_valued and asked.one_hot):
+            only = "one number or a histogram" if law.two_valued else "one number"
+            raise ParameterError(
+                f"{what} is for {only}, got a {asked.kind} of {asked.components} components: take one-shot "
+                "noise.",
+                "law",
+            )
+
     @cached_property
     def chosen_law(self) -> type[Law]:
         """The noise law asked about: fading noise unless another was named."""
         from tacit.core.law import Fading, OneShot, named
 
-        if self.law is None:
-            return OneShot if self.drawn_once else Fading
+        if self.law is None or self.best_law:
+            once = self.drawn_once or (self.best_law and self.graph is None and self.mixing is None)
+            return OneShot if once else Fading
         return named(self.law) if isinstance(self.law, str) else self.law
 
     @cached_property
@@ -368,6 +415,10 @@ class Plan:
         """
         law = self.chosen_law
         own = self.own_parameters()
+        if law.whole_domain and (self.low is not None or self.question is not None):
+            self.require_whole_domain(law)
+            if isinstance(self.noise, float):
+                own = law.located(self.noise, self.span[0], self.scope.adjacency) | own
         given = {word: getattr(self, word) for word in ("mixing", "noise", "decay")} | own
         missing = [word for word in law.words() if word not in law.further() and given[word] is None]
         if missing:

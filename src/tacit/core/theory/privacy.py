@@ -70,6 +70,8 @@ def loss(law: Law, adjacency: float, rounds: int | None = None, delta: float | N
         raise LawError(
             f"{law.name} noise has a pure loss, which is never exceeded: leave delta out.", "delta"
         )
+    if law.whole_domain:
+        return next(law.loss_parts(rounds, adjacency, 1))
     found = product_up(epsilon(law, rounds), adjacency)
     if not isinstance(law.c, float) or (law.ratio is None and not law.shadowed):
         return found

@@ -233,6 +233,10 @@ def analyze(
     failure_probability = require_probability(failure_probability)
     rounds = None if rounds is None else whole("rounds", rounds, 0)
     components = whole("components", components, 1)
+    low_end = None if span is None else span[0]
+    if mechanism.law.whole_domain and low_end is not None:
+        one_hot = asked is not None and asked.one_hot
+        mechanism.law.require_range(float(low_end), components, one_hot=one_hot)
     settled = rounds
     if not (mechanism.law.mixes and mechanism.law.pure):
         if components != 1 or asked is not None:

@@ -24,6 +24,7 @@ from tacit.base.errors import ParameterError
 from tacit.core.mechanism import Distributed, Mechanism
 from tacit.core.theory.influence import RunInfluence, Value
 from tacit.core.theory.laplace_sum import require_probability
+from tacit.core.theory.once_sums import OnceSum
 from tacit.core.theory.one_dimension import lowest_point
 
 _SMALLEST = -200.0  # logarithm; below this the first bound is never the smaller one
@@ -88,6 +89,11 @@ def radius(
     log_share = _log_share(slots, used, sizes, planned) + math.log(b / 4)
     early = planned - len(run.layers)
     ends = 1 if rounds is None else 2 if early == 0 else 2 * planned
+    if isinstance(value.noise, OnceSum):  # only the share of every possible run is known
+        far = value.noise.far(log_share - math.log(components)) + value.shift(spread) + value.rounding
+        probable = math.exp(log_share) if log_share > _SMALLEST else None
+        near = math.inf if probable is None else value.radius(probable, spread=spread, components=components)
+        return min(math.nextafter(far, math.inf), near)
     scales, log_b = _scales(run.mechanism, len(run.layers), value), math.log(b / 4 / ends / components)
     if run.mechanism.keepers:
         worst = _worst_opened(scales / least, run.mechanism.keepers, log_b)

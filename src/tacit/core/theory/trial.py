@@ -74,6 +74,8 @@ class Trial:
             if getattr(plan, word) is not None:
                 raise ParameterError(f"a design finds the best {word}: leave it out.", word)
         plan.own_parameters()  # refuses those that the law does not have
+        if plan.chosen_law.whole_domain:
+            plan.require_whole_domain(plan.chosen_law)
         epsilon = plan.epsilon
         if plan.loss is not None:
             epsilon = plan.loss / plan.scope.adjacency
@@ -153,6 +155,9 @@ class Trial:
         return self.plan.place(made, self.agents)
 
     def _best(self, law: type[Law], epsilon: float) -> Law:
+        if law.whole_domain:
+            low = self.plan.span[0]
+            return law.best_of(self.sigma, loss=epsilon * self.adjacency, low=low, domain=self.adjacency)
         own = self.plan.own_parameters() if law is self.plan.chosen_law else {}
         if own:
             return law.least_noise(self.sigma, epsilon, self.rounds, own)
@@ -311,8 +316,14 @@ def usual_laws(plan: Plan) -> tuple[type[Law], ...]:
     less accurate than fresh noise in every round. After finitely many rounds that is proved for failure
     probabilities below 1/2 (docs/proofs/best-noise.md); for others both laws are tried.
     """
-    if plan.law is not None:
+    if plan.law is not None and not plan.best_law:
         return (plan.chosen_law,)
+    usual = _by_default(plan)
+    return (*usual, *plan.whole_domain_laws()) if plan.best_law else usual
+
+
+def _by_default(plan: Plan) -> tuple[type[Law], ...]:
+    """Return the laws to try if none is named."""
     if plan.drawn_once:
         return (OneShot,)
     if plan.graph is not None or plan.mixing is not None:

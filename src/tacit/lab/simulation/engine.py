@@ -119,6 +119,15 @@ def simulate(
         values, record = started(mechanism, values, question), replace(record, average=True)
     states = mechanism.states(values)
     mechanism.law.deviation(np.float64(max(rounds - 1, 0)))  # refuses more rounds than the law covers
+    if mechanism.law.whole_domain:
+        from tacit.lab.simulation.once import simulate_once
+
+        found = simulate_once(mechanism, states, rounds=rounds, runs=runs, seed=seed, record=record)
+        if question is None:
+            return found
+        from tacit.lab.simulation.answers_of_runs import with_answers
+
+        return with_answers(found, mechanism, states, question, failure_probability)
     if not mechanism.law.pure and mechanism.law.mixes:
         from tacit.lab.simulation.moving import simulate_gaussian
 

@@ -7,7 +7,7 @@ Every message is computed by the same code as in a deployment. Only the source o
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,10 @@ from tacit.base.arrays import BoolArray, FloatArray, IntArray
 from tacit.base.errors import ParameterError
 from tacit.core.history import History, Private, Wholes
 from tacit.core.mechanism import Mechanism
-from tacit.core.mechanism.lattice import Lattice
+from tacit.core.mechanism.lattice import Lattice, LatticeAgent
 from tacit.core.mechanism.on_lattice import OnLattice, WholeState
-from tacit.core.noise.safe import SafeNoise
-from tacit.core.noise.simulated import as_seed
+from tacit.core.noise.safe import SafeNoise, WholeNoise, source_of
+from tacit.core.noise.simulated import as_seed, simulated_source
 
 _RESOLVED = 2.0**44  # at larger scales doubles do not resolve every whole number
 _BLOCK = 2**20
@@ -95,7 +95,10 @@ def simulate_on_lattice(
     side_by_side = np.repeat(theta[:, None], runs, axis=1).reshape(n, -1)
     scales = _scales(on, rounds)
     shape = (rounds, sources, runs, *vector)
-    if isinstance(noise, SimulatedWholeNoise):
+    law = mechanism.law
+    if law.whole_domain:
+        draws = _drawn_once(on.agents[0], noise, shape)
+    elif isinstance(noise, SimulatedWholeNoise):
         draws = _simulated(noise, scales, shape)
     else:
         draws = _drawn(noise, scales, shape)
@@ -168,6 +171,20 @@ def _drawn(noise: SafeNoise, scales: FloatArray, shape: tuple[int, ...]) -> npt.
         else:
             for own, scale in zip(row, per_agent, strict=True):
                 own[...] = _or_zeros(noise, scale, own.size).reshape(own.shape)
+    return draws
+
+
+def _drawn_once(
+    agent: LatticeAgent, noise: SafeNoise | SimulatedWholeNoise, shape: tuple[int, ...]
+) -> npt.NDArray[np.int64]:
+    """Draw for the first round; all zero after it."""
+    draws = np.zeros(shape, dtype=np.int64)
+    if not shape[0]:
+        return draws
+    source: WholeNoise = source_of(agent, float(cast(Any, agent.law).domain))
+    if isinstance(noise, SimulatedWholeNoise):
+        source = simulated_source(source, noise.seed)
+    draws[0] = source.draw(agent.draw_scale(0), draws[0].size).reshape(draws[0].shape)
     return draws
 
 

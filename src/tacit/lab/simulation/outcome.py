@@ -149,6 +149,10 @@ class _Groups:
 
         Noise that is drawn once counts as the noise of a single round.
         """
+        if mechanism.law.whole_domain:
+            raise mechanism.law.undefined(
+                "a sampler of sums", "the outcome without agents (simulate runs the agents)"
+            )
         classes = noise_classes(mechanism)
         if mechanism.shadowed:
             scale = _shadow_scales(classes)
@@ -214,7 +218,7 @@ def _shadow_path(
     mechanism: Mechanism, rounds: int, runs: int, scales: np.random.Generator, normals: np.random.Generator
 ) -> FloatArray:
     # θ_i differs from its shadow by a_t·η_i, and the shadows' average is constant after round 0
-    classes = noise_classes(mechanism)
+    classes, _ = noise_classes(mechanism), _Groups.of(mechanism, rounds)
     count, scale = classes.agents, _shadow_scales(classes)
     path = np.zeros((runs, rounds + 1))
     step = max(1, _DRAWS // count.size)

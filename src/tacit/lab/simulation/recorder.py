@@ -215,6 +215,14 @@ def _attributes(
     }
 
 
+def described(mechanism: Mechanism, *, rounds: int, seed: int) -> dict[str, dict[str, Any]]:
+    """Return a law's parameters as variables, and what was run as attributes."""
+    law = mechanism.law
+    n, keepers = mechanism.n, mechanism.keepers
+    told = _attributes(mechanism.kind, law=law, agents=n, rounds=rounds, seed=seed, keepers=keepers)
+    return {"variables": _labelled_parameters(law, None), "attributes": told}
+
+
 def _weights_name(mechanism: Mechanism) -> str | None:
     return mechanism.topology.name if isinstance(mechanism, Distributed) else None
 

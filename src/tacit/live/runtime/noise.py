@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from tacit.core.noise.ahead import DrawnAhead
-from tacit.core.noise.safe import SafeGaussian, SafeNoise, WholeNoise
+from tacit.core.noise.safe import SafeGaussian, WholeNoise, source_of
 
 if TYPE_CHECKING:
     from tacit.core.protocol.session import Session
@@ -21,15 +21,6 @@ GRID = 0.1
 """Seconds; draws that were not ready in time are released at whole multiples of this."""
 _DEPTH, _SHALLOW, _LONG = 16, 4, 8192
 """Number of updates to draw for ahead of time; the second if a message has over `_LONG` components."""
-
-
-@cache
-def _source() -> SafeNoise:
-    """Return the source that all machines of this process share.
-
-    Because it is the same one, their draws can be made in one call.
-    """
-    return SafeNoise()
 
 
 @cache
@@ -49,11 +40,13 @@ def noise_of_series(session: Session, source: WholeNoise | None = None) -> Drawn
 def noise_ahead(session: Session, who: int, source: WholeNoise | None = None) -> DrawnAhead:
     """Return the pool of one agent's draws in one session, still empty.
 
-    The source is `SafeNoise`, except in tests. Users of `Agent` cannot choose another source.
+    The source is one of `tacit.core.noise.safe`, except in tests. Users of `Agent` cannot choose another one.
+    Machines of one process share it, so that their draws can be made in one call.
     """
+    agent = session.lattice_agent(who)
     return DrawnAhead(
-        source or _source(),
-        session.lattice_agent(who).draw_scale,
+        source or source_of(agent, session.adjacency),
+        agent.draw_scale,
         size=None if session.components == 1 else session.components,
         depth=_DEPTH if session.components <= _LONG else _SHALLOW,
         messages=1 if session.mechanism.shadowed else session.rounds,
