@@ -76,7 +76,7 @@ class Lie:
 
 
 class Known:
-    """Draws of bits that are the same in every run, and no other noise. NOT private."""
+    """The same bits in every run, and no other noise. NOT private."""
 
     def __init__(self, session: Session, who: int) -> None:
         self._two, self._chance = session.mechanism.law.two_valued, np.random.default_rng(who)

@@ -14,11 +14,10 @@ from typing import Any
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-COORDINATOR, NOTHING = -1, bytes(32)
+COORDINATOR, NOTHING, ONCE = -1, bytes(32), ("one-shot", "bits", "staircase")
 LAWS = {"fading": "mixing noise decay", "one-shot": "mixing noise", "constant": "mixing noise"}
 LAWS |= {"scheduled": "mixing noise table"}
 LAWS |= {"bits": "mixing noise middle domain", "staircase": "mixing noise domain inner"}
-ONCE = ("one-shot", "bits", "staircase")  # noise is drawn for the first message only
 ANY = {"format": "i", "name": "s", "expires": "i", "topology": "s", "quorum": {"round": "i", "start": "i"}}
 ANY |= {"deadlines?": {"round?": "f", "start?": "f", "repeat?": "f"}}  # ?: left out if it is the default
 SERVER = {"agents": "i", "root": "d", "coordinator": "d", "keepers?": "l", "mask_bytes?": "i"}
@@ -197,16 +196,11 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         require(*(value != DEFAULTS[name] for name, value in f.get("deadlines", {}).items()))
         require(*(f[name] for name in ("keepers", "weights") if name in f))
         self.name, self.edges, self.weights = f["name"], f.get("edges"), f.get("weights")
-        self.series, self.kind, self.components, self.quorum = (
-            f.get("series", {}),
-            "series",
-            1,
-            f["quorum"]["round"],
-        )
+        self.series, self.kind, self.components = f.get("series", {}), "series", 1
+        self.quorum = f["quorum"]["round"]
         keepers, self.wide = f.get("keepers", []), f.get("mask_bytes", 0)  # bytes of a masked number
         require((self.wide > 0) == bool(keepers))
-        if server:
-            require(f["agents"] == len(rows), f["root"] == committed(rows))
+        require(not server or (f["agents"] == len(rows) and f["root"] == committed(rows)))
         self.motion = moving(f["motion"]) if "motion" in f else None
         require(not (self.motion and (keepers or "question" in f)))
         if not series:
@@ -236,16 +230,13 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         words = [word for word in LAWS[self.kind].split() if not (self.motion and word == "mixing")]
         shaped(told, {"law": "s", "rounds": "i"} | dict.fromkeys(words, "x"))
         names = [name for name, value in told.items() if value is None]
-        require(*(each.keys() == set(names) for each in own))
+        require(self.kind not in ONCE[1:] or self.rounds == 1, *(each.keys() == set(names) for each in own))
         found = told | {name: [shaped(each[name], "f") for each in own] for name in names}
         self.mixing, self.noise, self.decay = map(found.get, ("mixing", "noise", "decay"))
         if (table := found.get("table")) is not None:
             typed(table, "f" * self.rounds)
         self.table = table
-        self.further = {
-            name: found[name] for name in LAWS[self.kind].split()[2:] if name not in ("decay", "table")
-        }
-        require(self.kind not in ONCE[1:] or self.rounds == 1)
+        self.further = {w: typed([found[w]], "f")[0] for w in ("middle", "domain", "inner") if w in found}
 
     def sizes(self) -> None:
         require(not self.m or (self.edges is None and type(self.noise) is float and self.wide > 0))
@@ -279,11 +270,9 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         power = exact.numerator.bit_length() - exact.denominator.bit_length()
         return int(max(power - self.bits, self.state))
 
-    def two(self) -> tuple[int, int]:
-        """The two numbers of bits, in steps of a message."""
-        step, c = Fraction(2) ** self.exponent(0, 0), Fraction(self.noise)
-        middle, domain = Fraction(self.further["middle"]), Fraction(self.further["domain"])
-        more = math.ceil(c / domain) + 1
+    def two(self) -> tuple[int, int]:  # all that a message of bits can be
+        step, c, domain = Fraction(2) ** self.exponent(0, 0), Fraction(self.noise), self.further["domain"]
+        middle, more = Fraction(self.further["middle"]), math.ceil(c / Fraction(domain)) + 1
         return math.floor((middle - c) / step) - more, math.ceil((middle + c) / step) + more
 
     def scale(self, i: int, u: int) -> Fraction:

@@ -1,9 +1,9 @@
 """Live liars in each trust model stay within the bound that plans and checks print."""
 
 import pytest
-from benchmarks.liars import LIES, MODELS, play
 from tests.doubles.sessions import known_key, known_session
 
+from benchmarks.liars import LIES, MODELS, play
 from tacit.core.law import Bits
 from tacit.core.protocol.codec import Codec, Refused
 from tacit.core.protocol.messages import NOTHING_HEARD, Message, Refusal, Report

@@ -134,7 +134,7 @@ class Bits(WholeDomain, Law):
         return log_up(max(over, under) if components == 1 else over * under)
 
     def said(self, basis: Any, draw: Any, exponent: int) -> Any:
-        """Return the larger value if the draw is below the value's distance from the smaller one."""
+        """Return the larger number if the draw is below basis − the smaller one."""
         ends = self.ends(exponent)
         if isinstance(basis, int):
             return ends.high if draw < basis - ends.low else ends.low

@@ -1,4 +1,4 @@
-"""Noise whose density is a staircase: the least variance for one loss over a whole domain.
+"""Noise whose density is a staircase: the least variance for a domain.
 
 Geng and Viswanath, "The optimal noise-adding mechanism in differential privacy" (2016). The density is flat
 for a width of `inner`·domain on both sides of 0. From there on it falls by the factor e^−loss every domain.
@@ -26,7 +26,7 @@ _NARROW = 1e-9  # of `inner`: it changes the variance by much less
 
 
 class Stairs(NamedTuple):
-    """Discrete staircase noise: width of a stair, of the first one, and e^−(over/under) per stair."""
+    """Widths of a stair and of the first one; e^−(over/under) per stair."""
 
     width: int
     first: int
@@ -113,7 +113,7 @@ class Staircase(WholeDomain, Law):
     # ---- on a lattice -----------------------------------------------------------------------------------
 
     def stairs(self, apart: int) -> Stairs:
-        """Return the noise of whole numbers for values at most `apart` steps apart."""
+        """Return the noise of whole numbers at most `apart` steps apart."""
         loss = Fraction(self.domain) / Fraction(float(self.c))
         first = min(max(round(Fraction(self.inner) * apart), 1), apart)
         return Stairs(apart, first, loss.numerator, loss.denominator)

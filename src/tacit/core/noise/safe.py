@@ -106,7 +106,7 @@ class SafeGaussian:
 @final
 @dataclass(frozen=True)
 class SafeUniform:
-    """Uniform whole numbers from a cryptographic source, to choose one of two values with.
+    """Uniform whole numbers from a cryptographic source, for bits.
 
     Examples
     --------
@@ -170,7 +170,7 @@ _SOURCES: dict[str, Callable[[LatticeAgent, float], WholeNoise]] = {
 
 
 def source_of(agent: LatticeAgent, adjacency: float) -> WholeNoise:
-    """Return the source of an agent's draws: the same one where agents can share it."""
+    """Return the source of an agent's draws, shared where it can be."""
     return _SOURCES[agent.law.drawn](agent, adjacency)
 
 

@@ -89,7 +89,7 @@ class ComponentNoise:
         return (self._quantile(share.average, parts) + weight * own) * (1 + 2.0**-40)
 
     def _quantile(self, b: float, parts: Sequence[tuple[float, int]]) -> float:
-        """Return the radius of a sum; one of several bits or staircases is bounded term by term."""
+        """Return a sum's radius; of bits it is bounded term by term."""
         one = self.each
         if isinstance(one, OnceSum):
             many = sum(times for _, times in parts)

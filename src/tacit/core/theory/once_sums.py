@@ -1,4 +1,4 @@
-"""How far the mean of N messages is from the mean of the values, for bits and staircase noise.
+"""How far the mean of N bits, or staircase variables, is off.
 
 Both classes have the methods of `LaplaceSum` that radii need. Their results are upper bounds, for the worst
 values that agents can have (docs/proofs/bits.md).
@@ -60,7 +60,7 @@ class OnceSum(ABC):
         return math.sqrt(self.variance)
 
     def quantile(self, probability: float, offset: float = 0.0) -> Bounds:
-        """Return a radius with P(|V + offset| > r) at most the probability; no lower bound is known."""
+        """Return r with P(|V + offset| > r) of at most the probability."""
         require_probability(probability)
         if probability not in self._radii:
             self._radii[probability] = self._radius(probability)
@@ -102,7 +102,7 @@ class OnceSum(ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class BitsSum(OnceSum):
-    """The mean of N messages that are one of two values, minus the mean of the values.
+    """The mean of N bits, minus the mean of the values.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class BitsSum(OnceSum):
         return min(found * _LIKELIER, hoeffding * _LIKELIER, 1.0)
 
     def far(self, log_probability: float) -> float:
-        """Return r with P(|V| > r) of at most this logarithm, by Hoeffding's bound."""
+        """Return r for the logarithm of a probability, by Hoeffding."""
         return self.apart * math.sqrt((math.log(2) - log_probability) / (2 * self.agents)) * _WIDER
 
     def _worst(self, d: float) -> float:
@@ -237,7 +237,7 @@ class StaircaseSum(OnceSum):
         return (1 - self.fall) / (2 * (self.inner + self.fall * (1 - self.inner)))
 
     def _log_mgf(self, z: Any) -> Any:
-        """Return ln of the moment generating function of one variable, for stairs of width 1."""
+        """Return ln E e^zX of one variable, for stairs of width 1."""
         q, w = self.fall, self.inner
         up = np.exp(z * w) / (1 - q * np.exp(z))
         down = np.exp(-z * w) / (1 - q * np.exp(-z))
@@ -253,7 +253,7 @@ class StaircaseSum(OnceSum):
         return a, log(a)
 
     def _lowest(self, of: Callable[[float], float]) -> float:
-        """Return where a function of the line's place is least; every place is valid."""
+        """Return where a function of the line's place is about least."""
         most = -math.log(self.fall)
 
         def place(v: float) -> float:
@@ -262,7 +262,7 @@ class StaircaseSum(OnceSum):
         return place(lowest_point(lambda v: of(place(v)), -_EDGE, _EDGE, 1e-4))
 
     def far(self, log_probability: float) -> float:
-        """Return r with P(|V| > r) of at most this logarithm, by Chernoff's bound."""
+        """Return r for the logarithm of a probability, by Chernoff."""
 
         def bound(a: float) -> float:
             return (self.agents * float(self._log_mgf(a)) + math.log(2) - log_probability) / a
@@ -292,7 +292,7 @@ class StaircaseSum(OnceSum):
         return 2 * self._top * q**period * left
 
     def _line(self, a: float, log: float, r: float) -> float | None:
-        """Return twice the trapezoidal sum with a bound on what is cut off; None if that takes too long."""
+        """Bound P(|V| > r) by the integral; None if that takes too long."""
         n, q, w = self.agents, self.fall, self.inner
         scale = math.sqrt(self.variance) / self.domain
         # As P(V > r − period) ≤ 1, each term below of the error is e^−a·period; those above are Chernoff's.
@@ -339,7 +339,7 @@ _SUMS: dict[str, Callable[[Any, int, float], OnceSum]] = {"bit": _bits, "stairca
 
 
 def once_sum(law: Law, agents: int, followed: float) -> OnceSum:
-    """Return the deviation of so many agents' mean, of which a share is in the states."""
+    """Return the deviation of a mean, of which states have a share."""
     if law.drawn not in _SUMS:
         raise law.undefined("its sum", "the radius")
     return _SUMS[law.drawn](law, agents, followed)

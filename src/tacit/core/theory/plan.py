@@ -315,7 +315,7 @@ class Plan:
         return self.law == BEST
 
     def whole_domain_laws(self) -> tuple[type[Law], ...]:
-        """Return the laws for a whole domain that are for this plan; see `require_whole_domain`."""
+        """Return the laws for a whole domain that this plan allows."""
         from tacit.core.law import named, names
 
         found = []
@@ -328,7 +328,7 @@ class Plan:
         return tuple(found)
 
     def require_whole_domain(self, law: type[Law]) -> None:
-        """Refuse a law for a whole domain where the plan is not one question over its domain."""
+        """Refuse a law for a whole domain that this plan does not allow."""
         what, asked = f"{law.name} noise", self.asked
         law.require_mechanism(served=self.graph is None, keepers=self.keepers)
         if isinstance(self.mixing, tuple):

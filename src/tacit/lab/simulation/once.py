@@ -25,7 +25,7 @@ _TOGETHER = 2**22  # numbers of one batch of runs
 def simulate_once(
     mechanism: Mechanism, values: FloatArray, *, rounds: int, runs: int, seed: int, record: Record
 ) -> xr.Dataset:
-    """Return what `simulate` returns, for a law whose noise is no Laplace variable."""
+    """Return what `simulate` returns, for bits and staircase noise."""
     import xarray as xr
 
     n, size = mechanism.n, int(values.size)
