@@ -85,7 +85,9 @@ REFERENCE = [
 
 @pytest.mark.parametrize(("name", "found", "value"), REFERENCE, ids=[row[0] for row in REFERENCE])
 def test_reference_numbers(name, found, value):
-    assert found == pytest.approx(value, rel=2e-12)
+    """Where a value is least, its derivative is 0: the place is known to the root of the value's accuracy."""
+    place = name.endswith(("first scale", "weight of a corner"))
+    assert found == pytest.approx(value, rel=1e-8 if place else 2e-12)
 
 
 def test_reference_numbers_of_a_group():
