@@ -4,6 +4,7 @@ In the order in which you need them:
 
 - `ask`: what a question of your records would give. `design`: the best parameters for a promise; `analyze`:
   what given parameters promise. `simulate`: many runs. `compare`: other methods. `examine`: try to break it.
+- `synthesise`: gains of agents with dynamics of their own, together with their noise.
 - `FleetAgent` follows a hub; `tacit.live` has agents, keepers and coordinators of single sessions.
 
 Below are three floors, from the ground up, and two doors:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from tacit.core.theory.answers import Design, design
     from tacit.core.theory.plan import Plan
     from tacit.core.theory.promise import Promise, analyze
+    from tacit.core.theory.synthesis import Synthesis, synthesise
     from tacit.lab.audit import examine
     from tacit.lab.comparison import compare
     from tacit.lab.simulation import ask, simulate
@@ -82,6 +84,7 @@ __all__ = [
     "Scheduled",
     "Several",
     "Sum",
+    "Synthesis",
     "TacitError",
     "Variance",
     "WeightedMean",
@@ -92,6 +95,7 @@ __all__ = [
     "design",
     "examine",
     "simulate",
+    "synthesise",
 ]
 
 if not TYPE_CHECKING:
@@ -123,6 +127,7 @@ if not TYPE_CHECKING:
             "core.theory.answers": ("Design", "design"),
             "core.theory.promise": ("Promise", "analyze"),
             "core.theory.plan": ("Plan",),
+            "core.theory.synthesis": ("Synthesis", "synthesise"),
         },
         ("base", "core", "lab", "live", "cli", "studio"),
     )

@@ -217,6 +217,13 @@ def test_the_best_schedule_cannot_be_improved():
     assert 0.5 * (1 - 1e-12) < epsilon(law, 40) <= 0.5
 
 
+def test_an_influence_that_underflows_still_gets_noise():
+    fast = Linear([[2.0**-50]], [1 - 2.0**-50], [1], private={0: 1.0})
+    law = Scheduled.best(fast, 1.0, 40)
+    assert (law.scales(40) > 0).all()
+    assert epsilon(law, 40) <= 1
+
+
 def test_a_message_that_says_nothing_needs_no_noise_and_others_do():
     law = Scheduled.best(lively(), 1.0, 40)
     assert law.scales(40)[4] == 0  # a_4 = 0 exactly

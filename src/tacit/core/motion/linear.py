@@ -40,6 +40,7 @@ _FEW = 64  # corners that are compared exactly
 _MOST_STEPS = 4096  # of a search for a power of A that contracts
 _LEAST = 2.0**-400  # the squares of smaller numbers, and of their inverses, may leave the floats
 _EPS = float(np.finfo(np.float64).eps)
+_TINY = float(np.finfo(np.float64).tiny)
 
 
 class Tail(NamedTuple):
@@ -278,10 +279,12 @@ class Linear(ByValue, Motion):
         """
         if not len(self.corners):
             return np.asarray(self.influence(np.arange(rounds)))[:, None]
-        rows = np.array([row.floats() for row in self.influence_rows(rounds)]).reshape(
-            rounds, len(self.private)
-        )
-        return np.asarray(np.abs(rows @ self.corners.T))
+        exact = self.influence_rows(rounds)
+        rows = np.array([row.floats() for row in exact]).reshape(rounds, len(self.private))
+        found = np.abs(rows @ self.corners.T)
+        for t in np.flatnonzero(~found.any(axis=1)).tolist():  # what underflows still needs noise
+            found[t] = _TINY if exact[t].whole.any() else 0.0
+        return np.asarray(found)
 
     def spent(self, scales: FloatArray) -> FloatArray:
         """Return sup Σ_t |M_t·d|/s_t for these scales, rounded up once."""
