@@ -26,7 +26,7 @@ def test_a_reading_and_a_day(answer):
     [
         (["--hides", "window:35040"], 3, "no noise hides window:35040"),
         ([], 2, "must say what it hides"),
-        (["--hides", "habits"], 2, "must be reading, window:SLOTS or step:SIZE"),
+        (["--hides", "habits"], 2, "must be reading, window:SLOTS, step"),
         (["--hides", "step:2", "--mixing", "0.5"], 2, "cannot use mixing"),
         (["--hides", "step:20"], 2, "at most the range"),
     ],

@@ -221,7 +221,10 @@ QUESTION = ("new", "--roster", "certificates", "--loss", 9, "--anyway", "--ask")
         (("count", "--law", "fading"), "needs noise that is drawn once"),
         (("count", "--rounds", 3), "must have one round, got 3"),
         (("count", "--graph", "path:6", "--weights", "closed"), "the true average"),
-        (("count", "--series", 9, "--hides", "step:1", "--every", "1m"), "a series has the mean of one"),
+        (
+            ("histogram:0,1,2", "--series", 9, "--hides", "step:1", "--every", "1m"),
+            "needs at least one keeper",
+        ),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused_in_one_sentence(run, words, sentence):

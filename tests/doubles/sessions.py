@@ -21,6 +21,7 @@ from tacit.core.protocol.roster import COORDINATOR, Member, roster_leaf
 from tacit.core.protocol.schema import Deadlines
 from tacit.core.protocol.series import Series
 from tacit.core.protocol.session import LAST_EXPIRY, Session
+from tacit.core.question import Question
 from tacit.core.series import Hides, design_series
 
 
@@ -123,25 +124,30 @@ def known_series(
     high: float = 10.0,
     loss: float = 1.0,
     delta: float = 1e-6,
+    question: Question | None = None,
     **more: Any,
 ) -> Session:
     """Return a series with known keys, designed for this loss."""
+    span = (low, high) if question is None else (None, None)
     what = Hides.parse(hides)
     kind = what.runs_with
     made = design_series(
         slots,
         what,
         agents=agents,
-        low=low,
-        high=high,
+        low=span[0],
+        high=span[1],
         keepers=keepers,
         loss=loss,
         delta=delta,
         mechanism=kind,
+        question=question,
     )
     series = Series(
-        slots, interval, Time(begins), what, kind, made.steps, made.grid.exponent, low, high, delta
-    )
+        slots, interval, Time(begins), made.hides, kind, made.steps, made.grid.exponent, made.low, made.high,
+        delta, made.vectors.components, made.vectors.distance,
+    )  # fmt: skip
+    more.setdefault("asked", made.question)
     more.setdefault("expires", LAST_EXPIRY)
     more.setdefault("deadlines", Deadlines(round=interval / 2, start=interval, repeat=interval / 10))
     return Session.of_series(

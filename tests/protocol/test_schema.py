@@ -207,6 +207,8 @@ DEFAULTS = {
     "quorum.round": None,
     "quorum.start": None,
     "root": None,
+    "series.components": 1,
+    "series.distance": None,
     "roster": [],
     "roster.address": None,
     "weights": None,

@@ -12,6 +12,7 @@ from scipy.special import log_ndtr
 
 from tacit.base.errors import Infeasible, ParameterError
 from tacit.core.law import gaussian
+from tacit.core.question import Histogram
 from tacit.core.series import Hides, design_series
 from tacit.core.series import design as series
 
@@ -182,3 +183,43 @@ def test_mistakes(asked):
     right = {"slots": 96, "hides": "step:2", "agents": 10, "low": 0.0, "high": 10.0}
     with pytest.raises(ParameterError):
         design_series(**right | asked)
+
+
+@pytest.mark.parametrize(
+    ("slots", "hides", "counts"),
+    [
+        (1, "reading", 5.974596),
+        (96, "step", 15.045980),
+        (YEAR, "step", 26.271193),
+        (96, "window:4", 11.949192),
+    ],
+)
+def test_a_histogram_in_every_slot(slots, hides, counts):
+    """Counts of 1,000 records, one keeper, (1, 1e-6): the root of two times what a number of 0 to 1 needs."""
+    asked = Histogram([0, 1, 2, 5, 10])
+    kind = Hides.parse(hides).runs_with
+    made = design_series(slots, hides, agents=1000, keepers=1, question=asked, mechanism=kind)
+    assert 1000 * made.deviation == pytest.approx(counts, rel=1e-6)
+    number = design_series(slots, hides, agents=1000, low=0, high=1, keepers=1, mechanism=kind)
+    assert made.deviation == pytest.approx(math.sqrt(2) * number.deviation, rel=1e-6)
+    assert made.answer().radius == pytest.approx(1.959964 * counts, rel=1e-6)
+    assert made.as_dict()["question"] == "histogram:0,1,2,5,10"
+    many = design_series(slots, hides, agents=1000, keepers=1, question=Histogram(range(101)), mechanism=kind)
+    assert many.deviation == pytest.approx(made.deviation, rel=1e-5)  # any number of buckets
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"hides": "step:1"}, "has no size"),
+        ({"low": 0, "high": 10}, "has its own range"),
+        ({"mechanism": "pure tree"}, "does not hide"),
+        ({"slots": 3_000_000}, "at most 10,000,000 numbers"),
+    ],
+)
+def test_a_series_of_a_question_refuses(given, words):
+    asked = {"slots": 96, "hides": "step", "agents": 1000, "question": Histogram([0, 1, 2, 5, 10]), **given}
+    with pytest.raises(ParameterError, match=words):
+        design_series(**asked)
+    with pytest.raises(ParameterError, match="or a question"):
+        design_series(96, "step:1", agents=10)

@@ -54,11 +54,11 @@ def ratio_up(over: int, under: int) -> float:
 
 
 def root_up(value: Fraction) -> float:
-    """Return a float at least as large as the root of an exact fraction."""
-    root = math.sqrt(fraction_up(value))
-    while Fraction(root) ** 2 < value:
-        root = math.nextafter(root, math.inf)
-    return root
+    """Return the smallest float that is at least the root of a fraction."""
+    over, under, bits = value.numerator, value.denominator, 64 + value.denominator.bit_length()
+    scaled = over << 2 * bits
+    root = math.isqrt(scaled // under)
+    return ratio_up(root + (root * root * under < scaled), 1 << bits)
 
 
 def product_up(*factors: float) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import hub_run, output, running
-from tacit.cli.series_design import begin_time, require_only
+from tacit.cli.series_design import asked_often, begin_time, require_only
 
 if TYPE_CHECKING:
     from tacit.core.theory.plan import Plan
@@ -32,6 +32,7 @@ def series_order(
 ) -> tuple[dict[str, Any], SeriesOrder]:
     """Return the promise and the timing of a series; refuse impossible ones."""
     from tacit.core.protocol.session import LAST_EXPIRY
+    from tacit.core.question import short_form
     from tacit.core.series import Hides
     from tacit.live.fleet.orders import SeriesOrder
 
@@ -49,10 +50,10 @@ def series_order(
         raise click.UsageError(f"--begins must be in the future, or now, got {begins}.")
     if (start or time.time()) + slots * every >= LAST_EXPIRY:
         raise click.UsageError("--series and --every make a series that ends after the year 9999.")
-    low, high = question.span
-    loss = 1.0 if question.loss is None else question.loss
-    order = SeriesOrder(slots, every, hides, delta, start, at_once)
-    return {"loss": loss, "low": low, "high": high}, order
+    asked = asked_often(question)
+    if "question" in asked:
+        asked["question"] = short_form(asked["question"])  # the hub's store has it as text
+    return asked, SeriesOrder(slots, every, hides, delta, start, at_once)
 
 
 def tell_begun(store: HubStore, title: str, as_json: bool) -> None:

@@ -71,6 +71,9 @@ def _owner_options(command: running.F) -> running.F:
     return command
 
 
+_PARTS = 6  # of an answer, in the line of a slot
+
+
 @click.command(epilog=EPILOG)
 @running.common_options
 @running.pace_option
@@ -227,11 +230,14 @@ def mean_line(notice: Any, session: Session) -> str:
     """Return one line for the mean of a slot, clamped to the range."""
     if notice.mean is None:
         return f"slot {notice.slot}: lost"
+    from tacit.core.protocol.answer import slot_answer
     from tacit.core.theory.advice import absences
 
-    mean, missing = (
-        near(session.clamp(notice.mean)),
-        absences(notice.count, session.n, notice.incomplete_before),
-    )
-    who = missing or f"all {session.n} agents"
-    return f"slot {notice.slot}: mean {mean}, noise {up(notice.deviation)}, {who}"
+    who = absences(notice.count, session.n, notice.incomplete_before) or f"all {session.n} agents"
+    if (answer := slot_answer(session, notice)) is not None:
+        found = answer.each.parts
+        parts = "; ".join(f"{part.name}: {near(part.estimate)}" for part in found[:_PARTS])
+        return f"slot {notice.slot}: {parts or 'no answer'}{'; …' if len(found) > _PARTS else ''}, {who}"
+    mean = session.shown(notice.mean)
+    told = ", ".join(map(near, mean if isinstance(mean, list) else [mean]))
+    return f"slot {notice.slot}: mean {told}, noise {up(notice.deviation)}, {who}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tacit.core.series import SeriesDesign
     from tacit.core.theory.plan import Plan
 
-_TAKEN = frozenset({"agents", "keepers", "loss", "low", "high"})
+_TAKEN = frozenset({"agents", "keepers", "loss", "low", "high", "question", "components"})
 
 
 series_option = click.option(
@@ -24,8 +24,9 @@ series_option = click.option(
 )
 hides_option = click.option(
     "--hides",
-    metavar="reading|window:K|step:D",
-    help="What a series hides: one reading, any K readings in a row, or a lasting step of up to D.",
+    metavar="reading|window:K|step:D|step",
+    help="What a series hides: one reading, any K readings in a row, or a lasting step of up to D. "
+    "With --ask: a lasting `step` to any other record.",
 )
 delta_option = click.option(
     "--delta",
@@ -44,11 +45,20 @@ def design_series(slots: int, hides: str | None, delta: float, question: Plan) -
     require_only(question)
     if question.agents is None:
         raise ParameterError("a series needs a number of agents: give --agents.", "agents")
-    low, high = question.span
     return series.design_series(
-        slots, what, agents=question.agents, low=low, high=high, keepers=question.keepers,
-        loss=1.0 if question.loss is None else question.loss, delta=delta,
-    )  # fmt: skip
+        slots, what, agents=question.agents, keepers=question.keepers, delta=delta, **asked_often(question)
+    )
+
+
+def asked_often(question: Plan) -> dict[str, Any]:
+    """Return loss, and question or range, as `design_series` takes them."""
+    from tacit.core.question import Mean
+
+    loss = {"loss": 1.0 if question.loss is None else question.loss}
+    asked = question.asked
+    if isinstance(asked, Mean) and asked.numbers == 1:
+        return loss | {"low": asked.low, "high": asked.high}
+    return loss | {"question": asked}
 
 
 def require_hides(hides: str | None) -> str:
@@ -69,13 +79,6 @@ def refuse_series_options(*names: str) -> None:
 
 def require_only(question: Plan) -> None:
     """Refuse options that a series cannot use."""
-    if question.question is not None:
-        raise ParameterError(
-            "a series has the mean of one number in every slot, and its filter takes no vectors: leave --ask "
-            "out, or ask again and again with `tacit hub run --ask … --every 15m`. Each session then costs "
-            "its loss.",
-            "question",
-        )
     for name in question.given():
         if name not in _TAKEN:
             raise ParameterError(f"a series cannot use {name.replace('_', ' ')}: leave it out.", name)

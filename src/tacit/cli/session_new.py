@@ -12,6 +12,7 @@ import click
 from tacit.cli import options, output
 from tacit.cli.field_options import session_options, take_fields
 from tacit.cli.series_design import (
+    asked_often,
     begin_time,
     delta_option,
     hides_option,
@@ -181,11 +182,9 @@ def _series(
     require_only(question)
     if start is not None:
         raise click.UsageError("--start is not for a series: it begins by the clock.")
-    low, high = question.span
-    loss = 1.0 if question.loss is None else question.loss
     expires = None if days is None else _expiry(days)
     return draft_series(
-        name, roster, hides=Hides.parse(hides), low=low, high=high, loss=loss, expires=expires, **given
+        name, roster, hides=Hides.parse(hides), expires=expires, **asked_often(question), **given
     )
 
 

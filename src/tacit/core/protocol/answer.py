@@ -16,6 +16,7 @@ from tacit.core.mechanism import ClientServer
 from tacit.core.question import Answer, MeanNoise, Part, Question, short_form
 
 if TYPE_CHECKING:
+    from tacit.core.protocol.notices import MeanPublished
     from tacit.core.protocol.session import Session
 
 _SHOWN = 20  # parts, for people
@@ -37,12 +38,16 @@ class SessionAnswer:
         How many records it is the mean of: those that were used. On a graph all agents'.
     failure_probability : float
         Of the intervals.
+    deviation : float, optional
+        Of a slot of a series: the standard deviation of the noise in each number of the mean. What missing
+        agents would have added is not in it.
     """
 
     session: Session = field(repr=False)
     mean: tuple[float, ...]
     records: int
     failure_probability: float = 0.05
+    deviation: float | None = None
 
     @property
     def question(self) -> Question:
@@ -63,12 +68,18 @@ class SessionAnswer:
         return self._decoded(together=True)
 
     def _decoded(self, *, together: bool) -> Answer:
-        b = self.session.besides_clamps(self.failure_probability)
+        b = self.failure_probability
+        if self.deviation is None:
+            b = self.session.besides_clamps(b)
         return self.question.decode(self.mean, self.records, self._noise, b, together=together)
 
     @cached_property
     def _noise(self) -> MeanNoise | None:
         try:
+            if self.deviation is not None:
+                from tacit.core.theory.mean_noise import NormalNoise
+
+                return NormalNoise(self.deviation)
             return _noise(self.session, self.records)
         except MissingExtra:
             return None
@@ -121,6 +132,31 @@ def session_answer(
 ) -> SessionAnswer | None:
     """Return what the mean of so many records says; None if a mean is asked."""
     return None if session.asked is None else SessionAnswer(session, tuple(mean), used, failure_probability)
+
+
+def slot_answer(
+    session: Session, slot: MeanPublished, failure_probability: float = 0.05
+) -> SessionAnswer | None:
+    """Return what the mean of a slot says; None if it is lost or a mean is asked.
+
+    It is about all members: those whose messages were used at least once.
+    """
+    if session.asked is None or slot.mean is None:
+        return None
+    assert slot.deviation is not None
+    mean = slot.mean if isinstance(slot.mean, tuple) else (slot.mean,)
+    return kept_answer(session, mean, slot.members, slot.deviation, failure_probability)
+
+
+def kept_answer(
+    session: Session,
+    mean: Sequence[float],
+    members: int,
+    deviation: float,
+    failure_probability: float = 0.05,
+) -> SessionAnswer:
+    """Return what a mean of a slot says that was kept with its deviation."""
+    return SessionAnswer(session, tuple(mean), members, failure_probability, deviation)
 
 
 def _noise(session: Session, used: int) -> MeanNoise:

@@ -604,7 +604,7 @@ class CoordinatorMachine(Machine):
         """Sign that this slot has no sum. Its messages stay masked."""
         if self.course.closing is not None and len(self._opening_frames) == len(self.session.keepers):
             self._note_nonsense()
-        self._end_round((0,), (), combined(()), (), ())
+        self._end_round((0,) * self.session.components, (), combined(()), (), ())
 
     def _reject(self, _: Any) -> None:
         self._note_nonsense()

@@ -99,7 +99,7 @@ class ReadingReady:
     """
 
     slot: int
-    reading: float | None = field(repr=False)
+    reading: Any = field(repr=False)
     salt: bytes = field(repr=False)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import lru_cache
 from types import UnionType
-from typing import Annotated, Any, Final, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT
@@ -77,11 +77,10 @@ def declared(table: type[msgspec.Struct]) -> Iterator[tuple[FieldInfo, msgspec.M
 def kind_of(field: FieldInfo) -> type[Any] | None:
     """Return the class of a field's values; None if there are several."""
     found: Any = field.type
-    while get_origin(found) is Annotated:
-        found = get_args(found)[0]
-    if isinstance(found, UnionType):
+    while get_origin(found) in (Annotated, Union, UnionType):
         parts = [part for part in get_args(found) if part is not type(None)]
-        found = parts[0] if len(parts) == 1 else None
+        alone = get_origin(found) is Annotated or len(parts) == 1
+        found = parts[0] if alone else None
     kind: type[Any] | None = get_origin(found) or found  # tuple, of tuple[int, ...]
     return kind
 

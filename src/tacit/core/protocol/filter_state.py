@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, final
 
 from tacit.base.errors import ParameterError, StateError
-from tacit.core.protocol.codec import Codec, digest
+from tacit.core.protocol.codec import Codec, as_array, digest
 from tacit.core.protocol.exact_loss import exact
 from tacit.core.protocol.messages import NOTHING_HEARD
 from tacit.core.protocol.notices import Cost
@@ -53,8 +53,8 @@ class FilterState(PrivateState):
             self.first = (Began(session.id, number, b"", series.loss, budget.spent, float(budget.cap)),)
         self.said_slot = -1
         self._loss, self._exponent = series.loss, series.exponent
-        self._filter = series.agent()
-        self._number: int | None = None  # what the slot that was read last says, until it is said
+        self._filter = series.agent(session.question)
+        self._numbers: tuple[int, ...] = ()  # what the slot that was read last says, until it is said
 
     @property
     def next_slot(self) -> int:
@@ -79,23 +79,22 @@ class FilterState(PrivateState):
         """Return what the owner is told at the start: what was spent before."""
         return Cost(self.planned, self.budget.spent, self.budget.cap)
 
-    def read(self, slot: int, reading: float | None) -> Sampled | None:
+    def read(self, slot: int, reading: Any) -> Sampled | None:
         """Take the reading of a slot; None if nothing is said in it."""
         self._filter.pass_until(slot)  # the filter sees every slot once
-        numbers = self._filter.read(reading)
-        self._number = numbers[0] if numbers else None
-        return Sampled(slot, self._filter.last) if numbers else None
+        self._numbers = self._filter.read(reading)
+        return Sampled(slot, self._filter.last) if self._numbers else None
 
     def speak(self, heard: bytes) -> Spoke:  # noqa: ARG002
         """Make the message of the slot that was read last, once.
 
         It does not depend on anything that was heard.
         """
-        slot, number = self._filter.slot - 1, self._number
-        if number is None or slot in self.digests:
+        slot, numbers = self._filter.slot - 1, self._numbers
+        if not numbers or slot in self.digests:
             raise StateError("one message is made for each slot, after its reading.")
-        self._number = None
-        frame = self._cover.sealed(slot, self._exponent, number, NOTHING_HEARD)
+        self._numbers = ()
+        frame = self._cover.sealed(slot, self._exponent, as_array(numbers), NOTHING_HEARD)
         # The loss is that of the whole series: it counts once, with the first message.
         loss = 0.0 if self.digests else self._loss
         self._keep(slot, frame, loss)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, final, ge
 
 from tacit.base.report.numbers import counted, near, up
 from tacit.core.protocol.messages import COORDINATOR, Reason, Refusal
-from tacit.core.protocol.standing import Counted, Loss, Standing
+from tacit.core.protocol.standing import MOST_SHOWN, AnswerPart, Counted, Loss, Standing
 from tacit.core.series import SeriesDecoder
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ class Updated(Notice):
 class MeanPublished(Notice):
     """The mean of a slot of a series; None if the slot is lost.
 
-    It is public, and not clamped to the range.
+    It is public, and not clamped to the range. Of a question with several components it is a vector.
 
     Attributes
     ----------
@@ -276,7 +276,7 @@ class MeanPublished(Notice):
     """
 
     slot: int
-    mean: float | None
+    mean: float | tuple[float, ...] | None
     count: int
     members: int
     deviation: float | None
@@ -303,7 +303,12 @@ class MeanPublished(Notice):
         if self.mean is None:
             now.lost += 1
             return
-        now.feedback, now.deviation = [session.clamp(self.mean)], self.deviation
+        now.deviation, vector = self.deviation, self.mean if isinstance(self.mean, tuple) else (self.mean,)
+        if session.asked is None:
+            now.feedback = session.clamp(vector[:MOST_SHOWN]).tolist()
+        else:
+            parts = session.asked.decode(vector, self.members).parts[:MOST_SHOWN]
+            now.answer = [AnswerPart(part.name, part.estimate) for part in parts]
         now.absences = absences(self.count, session.n, self.incomplete_before) or None
 
 

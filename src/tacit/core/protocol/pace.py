@@ -282,7 +282,7 @@ class Slots(Pace):
         super().__init__(codec, course, keyring)
         self._series = series
         self._clock = SlotTime(series)
-        self._decoder = series.decoder(len(self._session.keepers))
+        self._decoder = series.decoder(len(self._session.keepers), self._session.question)
 
     # ---- what is due --------------------------------------------------------------------------------
 
@@ -332,14 +332,14 @@ class Slots(Pace):
 
     def close(self, used: tuple[int, ...], y: tuple[int, ...]) -> tuple[Notice, ...]:
         """Decode the sum of the slot."""
-        self._decoder.add(y[0], len(used), self._course.state.members)
+        self._decoder.add(y, len(used), self._course.state.members)
         return (MeanPublished.of(self._decoder),)
 
     def replay(self, closed: Closed) -> None:
         """Decode a recorded sum."""
         feedback = self._codec.own(closed.frame)
         assert isinstance(feedback.body, Feedback)
-        self._decoder.add(feedback.numbers[0], feedback.body.count, feedback.body.members)
+        self._decoder.add(feedback.numbers, feedback.body.count, feedback.body.members)
 
     # ---- what is heard, and who is told -------------------------------------------------------------
 

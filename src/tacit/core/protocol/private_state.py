@@ -321,7 +321,7 @@ class PrivateState(ABC):
     def affords_next(self) -> bool:
         """Whether the next message can be sent without exceeding the cap."""
 
-    def read(self, slot: int, reading: float | None) -> Sampled | None:  # noqa: ARG002
+    def read(self, slot: int, reading: Any) -> Sampled | None:  # noqa: ARG002
         """Take the reading of a slot; return its record, if it counts as one."""
         raise StateError("only an agent of a series takes readings.")
 

@@ -81,12 +81,13 @@ class Moved(_Record, frozen=True, tag="moved"):
 class Sampled(_Record, frozen=True, tag="sampled"):
     """The reading of an agent of a series in one slot. Private.
 
-    It is clamped, and counted from the low end of the range. Slots without a record had no reading. The
+    It is clamped, and counted from the low end of the range, or of a question a vector, counted from its
+    stand-in. Slots without a record had no reading. The
     filter goes on from these records, so a slot is recorded also where no message could be made.
     """
 
     slot: int
-    reading: float
+    reading: float | tuple[float, ...]
 
 
 @final

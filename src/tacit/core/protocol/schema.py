@@ -289,6 +289,7 @@ class SeriesSession(AroundServer, frozen=True, kw_only=True):
     """A series of means, with a coordinator."""
 
     series: Annotated[Series, about("What makes the session a series of means.")]
+    asked: _Question = msgspec.field(name="question", default=None)
 
 
 class GraphSession(AnySession, frozen=True, kw_only=True):
@@ -429,6 +430,8 @@ def read_tables(entries: Any, what: str, own_type: Callable[[type[Any], Any], An
         asked = None if told.asked is None else _read_question(told.asked, what, own_type)
         motion = None if told.motion is None else _read_motion(told.motion, what, own_type)
         return structs.replace(told, mechanism=asdict(found), asked=asked, motion=motion)
+    if isinstance(told, SeriesSession) and told.asked is not None:
+        return structs.replace(told, asked=_read_question(told.asked, what, own_type))
     return told
 
 
@@ -589,12 +592,12 @@ def session_of(
     fields |= {"roster": roster, "expires": int(fields["expires"])}
     if isinstance(fields.get("weights"), tuple):
         fields["weights"] = tuple(sorted(tuple(map(int, row)) for row in fields["weights"]))
+    assert isinstance(told, ServerSession | GraphSession | SeriesSession)
+    fields["asked"] = None if told.asked is None else question_of(told.asked)
     if isinstance(told, SeriesSession):
         return Session.of_series(**fields)
-    assert isinstance(told, ServerSession | GraphSession)
     mechanism = told.mechanism | dict(parameters or {})
     further = [(word, mechanism.pop(word)) for word in named(mechanism["law"]).further()]
-    fields["asked"] = None if told.asked is None else question_of(told.asked)
     fields["motion"] = None if told.motion is None else moving_of(told.motion)
     grid = Lattice(*(fields.pop(name) for name in ("low", "high", *NumberGrid.__struct_fields__)))
     return Session(**fields, **mechanism, further=tuple(further), lattice=grid)
@@ -636,13 +639,13 @@ def tables_of(session: Session, *, own: bool = False) -> AnySession:
     }
     if session.edges is None:
         given |= {"agents": session.n, "root": session.root}
+    given["asked"] = None if session.asked is None else question_fields(session.asked)
     if session.series is None:
         lattice = session.lattice
         parameters: dict[str, Any] = dict(session.parameters)
         if own and session.edges is None:
             parameters |= dict.fromkeys(session.own_words)
         given |= {
-            "asked": None if session.asked is None else question_fields(session.asked),
             "motion": None if session.motion is None else moving_fields(session.motion),
             "mechanism": {"law": session.law, **parameters, "rounds": session.rounds},
             "low": float(lattice.low) + 0.0,  # no negative zero: it would hash differently

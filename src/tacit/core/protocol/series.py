@@ -15,6 +15,7 @@ from msgspec.structs import force_setattr
 from tacit.base.errors import ParameterError
 from tacit.core.mechanism.lattice import Lattice
 from tacit.core.protocol.fields import FieldTable, Real, Time, about
+from tacit.core.question import Question
 from tacit.core.series import (
     Hides,
     Independent,
@@ -26,6 +27,7 @@ from tacit.core.series import (
     loss_with,
 )
 from tacit.core.series.codes import GRID_BITS, require_slots
+from tacit.core.series.vectors import Vectors
 
 SERIES_KIND: Final = "series"
 """Stands for the noise law of a session that is a series."""
@@ -54,6 +56,21 @@ class Series(FieldTable, frozen=True, dict=True):
     delta: Annotated[
         Real, about("The probability with which the loss may be exceeded (δ).", rule="in (0, 1)")
     ]
+    components: Annotated[
+        int,
+        about(
+            "How many numbers are read in a slot (k).",
+            rule="those of the question; `slots` times this is at most 10,000,000",
+        ),
+    ] = 1
+    distance: Annotated[
+        Real | None,
+        about(
+            "The largest L2 distance of two readings.",
+            otherwise="high − low",
+            rule="that of the question's vectors, rounded up to a double; only if it is not high − low",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         if type(self.slots) is not int:
@@ -72,11 +89,26 @@ class Series(FieldTable, frozen=True, dict=True):
         if type(self.begins) not in (int, Time) or not 0 <= self.begins <= _LAST:
             raise ParameterError(f"a series must begin at a whole second since 1970, got {self.begins!r}.")
         force_setattr(self, "begins", int(self.begins))
+        if type(self.components) is not int or self.components < 1:
+            raise ParameterError(
+                f"components of a series must be a whole number from 1, got {self.components!r}."
+            )
+        require_slots(self.slots, self.components)
+        self._check_distance()
         if not self.low < self.high:
             raise ParameterError(f"the range must be LOW below HIGH, got {self.low} and {self.high}.")
         if not 0 < self.delta < 1:
             raise ParameterError(f"delta must be above 0 and below 1, got {self.delta:g}.")
         self._check_mechanism()
+
+    def _check_distance(self) -> None:
+        far = self.distance
+        if far is None:
+            return
+        if type(far) not in (int, float) or not 0 < far < math.inf:
+            raise ParameterError(f"distance of a series must be a finite number above 0, got {far!r}.")
+        plain = self.components == 1 and far == self.high - self.low  # one encoding only
+        force_setattr(self, "distance", None if plain else float(far))
 
     def _check_mechanism(self) -> None:
         wanted = self.hides.runs_with
@@ -86,7 +118,7 @@ class Series(FieldTable, frozen=True, dict=True):
                 "mechanisms can be designed and simulated, but not run."
             )
         span = self.high - self.low
-        if self.hides.kind == "step" and not 0 < self.hides.size <= span:
+        if self.hides.kind == "step" and not 0 < self.hides.size <= self.vectors.distance:
             raise ParameterError(f"a step must be above 0 and at most the range, got {self.hides.size:g}.")
         if self.hides.kind != "step" and not (self.hides.size >= 1 and self.hides.size.is_integer()):
             raise ParameterError(f"a window must have 1 or more whole slots, got {self.hides.size:g}.")
@@ -127,12 +159,24 @@ class Series(FieldTable, frozen=True, dict=True):
         It is for the discrete noise on the grid, as it is drawn.
         """
         kind = cast(Literal["square-root", "independent"], self.mechanism)
-        return loss_with(kind, self.slots, self.hides, grid=self.grid, steps=self.steps, delta=self.delta)
+        return loss_with(
+            kind, self.slots, self.hides, grid=self.grid, steps=self.steps, delta=self.delta,
+            vectors=self.vectors,
+        )  # fmt: skip
+
+    @property
+    def vectors(self) -> Vectors:
+        """How many numbers are read in a slot, and how far apart two readings are."""
+        far = self.high - self.low if self.distance is None else self.distance
+        return Vectors(self.components, far, math.inf)  # no series that is run has Laplace noise
 
     @property
     def adjacency(self) -> float:
-        """How far a hidden change moves one reading: the step, or the whole range."""
-        return self.hides.size if self.hides.kind == "step" else self.high - self.low
+        """How far a hidden change moves one reading, in the L2 norm.
+
+        It is the step, or as far as two readings can be apart.
+        """
+        return self.hides.size if self.hides.kind == "step" else self.vectors.distance
 
     @property
     def holds(self) -> bool:
@@ -146,18 +190,28 @@ class Series(FieldTable, frozen=True, dict=True):
         """Return how readings become messages, and sums of messages become means."""
         return _CODES[self.mechanism](self.slots)
 
-    def agent(self) -> SeriesAgent:
-        """Return a filter that has read nothing yet."""
-        return SeriesAgent(self.code(), self.grid)
+    def agent(self, asked: Question | None = None) -> SeriesAgent:
+        """Return a filter that has read nothing yet; see `Session.question`."""
+        return SeriesAgent(self.code(), self.grid, self._fitting(asked))
 
-    def decoder(self, keepers: int) -> SeriesDecoder:
+    def _fitting(self, asked: Question | None) -> Question | None:
+        """Refuse a question that this series has not the noise for."""
+        if asked is not None and Vectors.of(asked).distance > self.vectors.distance:
+            raise ParameterError(f"this series has not the noise for a {asked.kind}.")
+        if (1 if asked is None else asked.components) != self.components:
+            raise ParameterError(f"this series has {self.components} numbers in each slot.")
+        return asked
+
+    def decoder(self, keepers: int, asked: Question | None = None) -> SeriesDecoder:
         """Return a decoder that has heard nothing yet, for this many keepers."""
-        return SeriesDecoder(self.code(), self.grid, self.noise * math.sqrt(keepers))
+        self._fitting(asked)
+        return SeriesDecoder(self.code(), self.grid, self.noise * math.sqrt(keepers), asked)
 
     def largest_sum(self, agents: int) -> int:
         """Return the largest sum of honest messages, without noise.
 
-        It is in grid steps. |w| is at most the range, and rounding adds at most one step per agent.
+        It is in grid steps, for one component. |w| is at most the range, and rounding adds at most one step
+        per agent.
         """
         return agents * (math.ceil(math.ldexp(self.high - self.low, -self.exponent)) + 1)
 

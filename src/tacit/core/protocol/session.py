@@ -43,6 +43,9 @@ from tacit.core.protocol.roster import (
 from tacit.core.protocol.schema import Deadlines, PerMember, as_carried
 from tacit.core.protocol.series import SERIES_KIND, Series
 from tacit.core.question import Mean, Question
+from tacit.core.series import Hides
+from tacit.core.series.design import accepted_as
+from tacit.core.series.vectors import Vectors
 from tacit.core.theory.privacy import require_adjacency
 
 if TYPE_CHECKING:
@@ -347,10 +350,14 @@ class Session:
         for what, value in _of_series(series).items():
             if getattr(self, what) != value:
                 raise ParameterError(f"{what} of a series follows from it, and must be {value!r}.")
-        others = (self.decay, self.weights, self.further, self.asked, self.motion)
-        alone = others == (None, None, (), None, None) and self.components == 1
-        if self.coordinator is None or not alone:
-            raise ParameterError("a series has a coordinator, one number per reading, and no other law.")
+        if self.coordinator is None or (self.decay, self.weights, self.further, self.motion) != (
+            None,
+            None,
+            (),
+            None,
+        ):
+            raise ParameterError("a series has a coordinator, and no other law.")
+        self._check_asked_often(series)
         if not self.keepers:
             raise ParameterError(
                 "a series needs at least one keeper: without keepers every agent would add noise of its own, "
@@ -366,6 +373,24 @@ class Session:
                 "a series must not expire before one interval after its last slot: "
                 f"{self.expiry} is too early."
             )
+
+    def _check_asked_often(self, series: Series) -> None:
+        """Refuse a question that is not the one its account was made for."""
+        if self.asked is None or self.asked == Mean(series.low, series.high, self.components):
+            self._set("asked", None)  # one encoding only
+        else:
+            self._set("asked", as_carried(self.asked))
+        asked = self.question
+        vectors = Vectors.of(asked)
+        must = (*asked.box, vectors.components, vectors.distance)
+        given = (series.low, series.high, series.components, series.vectors.distance)
+        if given != must:
+            raise ParameterError(
+                f"a series that asks for a {asked.kind} must have numbers from {must[0]:g} to {must[1]:g}, "
+                f"{must[2]} components and distance {must[3]!r}, got {given[0]:g} to {given[1]:g}, "
+                f"{given[2]} components and distance {given[3]!r}."
+            )
+        series.hides.within(asked, series.low, series.high)  # refuses a step that the question has not
 
     def _check_masks(self) -> None:
         if not self.keepers:
@@ -676,11 +701,21 @@ class Session:
         inside = np.clip(np.asarray(values, dtype=np.float64), *self.question.box)
         return float(inside) if inside.ndim == 0 else inside
 
+    def shown(self, mean: npt.ArrayLike) -> float | list[float]:
+        """Return a mean for people, clamped to the range, as plain numbers."""
+        inside: float | list[float] = np.asarray(self.clamp(mean)).tolist()
+        return inside
+
     @cached_property
     def question(self) -> Question:
         """How a private record becomes numbers, and the mean vector an answer."""
         numbers = self.components if self.motion is None else self.motion.values
         return self.asked or Mean(self.lattice.low, self.lattice.high, numbers)
+
+    @property
+    def hidden(self) -> Hides | None:
+        """What a series hides, as an owner accepts it; None if it is none."""
+        return None if self.series is None else accepted_as(self.series.hides, self.asked)
 
     @cached_property
     def diameter(self) -> float:
@@ -818,6 +853,7 @@ def _of_series(series: Series) -> dict[str, Any]:
         "mixing": 1.0,
         "noise": series.noise,
         "rounds": series.slots,
+        "components": series.components,
         "lattice": series.lattice,
         "adjacency": series.adjacency,
     }

@@ -68,6 +68,10 @@ class AnswerPart(msgspec.Struct, omit_defaults=True):
     high: float | None = None
 
 
+MOST_SHOWN = 32
+"""How many components of a mean, or parts of an answer, are shown."""
+
+
 class Standing(msgspec.Struct, kw_only=True):
     """How a session or a series stands, for one member or for its hub.
 

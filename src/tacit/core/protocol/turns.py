@@ -318,7 +318,7 @@ class SlotTurns(Turns):
         assert isinstance(private, FilterState)
         self._series, self._filter = session.series, private
         self._clock = SlotTime(session.series)
-        self._decoder = session.series.decoder(len(session.keepers))
+        self._decoder = session.series.decoder(len(session.keepers), session.question)
         self._newest = -1  # the newest slot whose feedback was seen
 
     @property
@@ -389,7 +389,7 @@ class SlotTurns(Turns):
         """
         assert self._private.feedback is not None
         self._newest = max(self._newest, self._private.update - 1)
-        self._decoder.add(self._private.feedback[0], count, members)
+        self._decoder.add(self._private.feedback, count, members)
 
     def updated(self, t: int) -> Notice:  # noqa: ARG002
         """Return the mean of the slot."""

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from tacit.base.errors import Infeasible
 from tacit.base.rounding import shown_up
 from tacit.core.series.design import Hides, candidates
+from tacit.core.series.vectors import Vectors
 
 _DIGITS = 4
 _MOST_LOSS = 20.0  # a larger loss protects nobody
@@ -31,12 +32,13 @@ class AskedSeries:
     keepers: int
     loss: float
     delta: float
+    vectors: Vectors
 
     @property
     def deviation(self) -> float:
         """Standard deviation of the worst mean, with the best mechanism."""
         found = candidates(
-            self.slots, self.hides, agents=self.agents, span=self.span, keepers=self.keepers,
+            self.slots, self.hides, agents=self.agents, span=self.vectors, keepers=self.keepers,
             epsilon=self.loss, delta=self.delta,
         )  # fmt: skip
         return min(found.values())

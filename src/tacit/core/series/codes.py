@@ -18,12 +18,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Final, final
+from typing import Any, ClassVar, Final, final
 
 import numpy as np
 
 from tacit.base.arrays import FloatArray, IntArray
 from tacit.base.errors import ParameterError, StateError
+from tacit.core.question import Question
+from tacit.core.series.vectors import SlotVector
 
 MOST_SLOTS: Final = 10_000_000
 """A series longer than this would overflow the proof's rounding allowance."""
@@ -59,10 +61,18 @@ def energy(slots: int) -> float:
     return float(math.fsum(np.square(decoding_filter(slots)).tolist()))
 
 
-def require_slots(slots: int) -> int:
-    """Return a number of slots that a series can have."""
+def require_slots(slots: int, components: int = 1) -> int:
+    """Return a number of slots that a series can have.
+
+    The bound is about the numbers of all slots together.
+    """
     if not 1 <= slots <= MOST_SLOTS:
         raise ParameterError(f"a series must have from 1 to {MOST_SLOTS:,} slots, got {slots}.")
+    if slots * components > MOST_SLOTS:
+        raise ParameterError(
+            f"a series of a question must have at most {MOST_SLOTS:,} numbers in all slots together, got "
+            f"{slots:,} slots of {components:,}: take fewer slots, or a question with fewer parts."
+        )
     return int(slots)
 
 
@@ -301,28 +311,43 @@ class SeriesAgent:
 
     Readings and messages are private. A message never depends on whether earlier messages were used. A
     message that was not used is lost. `SeriesCode.holds` decides what a slot without a reading is.
+
+    Parameters
+    ----------
+    asked : Question, optional
+        What is asked, if readings are more than numbers of the range. Each component has a filter of its own.
     """
 
-    def __init__(self, code: SeriesCode, grid: SeriesGrid) -> None:
-        self._code, self._grid = code, grid
-        self._readings: list[float] = []
+    def __init__(self, code: SeriesCode, grid: SeriesGrid, asked: Question | None = None) -> None:
+        self._code, self._grid, self._vector = code, grid, SlotVector(grid, asked)
+        self._nothing = (0.0,) * self._vector.components
+        self._readings = [list[float]() for _ in self._nothing]
 
     def __repr__(self) -> str:
-        return f"<SeriesAgent, {len(self._readings)} of {self._code.slots} slots read>"
+        return f"<SeriesAgent, {self.slot} of {self._code.slots} slots read>"
 
     @property
     def slot(self) -> int:
         """The slot that is read next."""
-        return len(self._readings)
+        return len(self._readings[0])
 
     @property
-    def last(self) -> float:
-        """The clamped reading of the last slot, from the low end. Private.
+    def last(self) -> float | tuple[float, ...]:
+        """The clamped reading of the last slot, from the origin. Private.
 
         Where the slot had none it is what the slot counts as: the reading before if the code holds, and 0
-        otherwise and before the first reading.
+        otherwise and before the first reading. Of a question it is a vector.
         """
-        return self._readings[-1] if self._readings else 0.0
+        last = self._last
+        return last[0] if self._vector.plain else last
+
+    @property
+    def _last(self) -> tuple[float, ...]:
+        return tuple(column[-1] for column in self._readings) if self.slot else self._nothing
+
+    def _append(self, vector: Sequence[float], times: int = 1) -> None:
+        for column, number in zip(self._readings, vector, strict=True):
+            column.extend([number] * times)
 
     def pass_until(self, slot: int) -> None:
         """Pass all slots before this one without a reading.
@@ -331,21 +356,22 @@ class SeriesAgent:
         """
         if not self.slot <= slot <= self._code.slots:
             raise StateError(f"slots go forward, up to {self._code.slots}: {slot} cannot follow {self.slot}.")
-        self._readings.extend([self.last if self._code.holds else 0.0] * (slot - self.slot))
+        self._append(self._last if self._code.holds else self._nothing, slot - self.slot)
 
-    def restore(self, slot: int, last: float) -> None:
+    def restore(self, slot: int, last: float | Sequence[float]) -> None:
         """Restore the clamped reading of a slot from stored records.
 
         Nothing is computed.
         """
         self.pass_until(slot)
-        self._readings.append(last)
+        self._append((last,) if isinstance(last, float | int) else last)
 
-    def read(self, reading: float | None) -> tuple[int, ...]:
+    def read(self, reading: Any) -> tuple[int, ...]:
         """Take the reading of the next slot, and return what is sent.
 
         None if there is no reading: the last one is repeated if the code holds, and nothing is sent
-        otherwise. Before its first reading an agent counts as being at the low end of the range.
+        otherwise. Before its first reading an agent counts as being at the origin: the low end of the range,
+        or the question's stand-in. The messages of each component follow one another.
         """
         if self.slot >= self._code.slots:
             raise StateError(f"the series has {self._code.slots} slots, and all of them were read.")
@@ -354,8 +380,9 @@ class SeriesAgent:
             if not self._code.holds:
                 return ()
         else:
-            self._readings.append(self._grid.clamp(reading))
-        return self._grid.rounded(self._code.messages(self._readings))
+            self._append(self._vector.read(reading))
+        said = (self._code.messages(column) for column in self._readings)
+        return self._grid.rounded(number for numbers in said for number in numbers)
 
 
 @final
@@ -373,14 +400,20 @@ class SeriesDecoder:
     grid : SeriesGrid
     noise : float
         The standard deviation of the noise in a sum, by all keepers together; only `deviation` needs it.
+    asked : Question, optional
+        What is asked, if readings are more than numbers of the range. Components are decoded alike.
     """
 
-    def __init__(self, code: SeriesCode, grid: SeriesGrid, noise: float = 0.0) -> None:
+    def __init__(
+        self, code: SeriesCode, grid: SeriesGrid, noise: float = 0.0, asked: Question | None = None
+    ) -> None:
         if not isinstance(code, SquareRoot | Independent):
             raise ParameterError(f"means cannot be decoded slot by slot from a {type(code).__name__}.")
         self._grid, self._filtered = grid, isinstance(code, SquareRoot)
         self._f = decoding_filter(code.slots) if self._filtered else np.ones(1)
-        self._scaled = np.zeros(code.slots)  # (N_s/|U_s|)·S(s), or its replacement in a lost slot
+        self._vector = SlotVector(grid, asked)
+        # (N_s/|U_s|)·S(s), or its replacement in a lost slot
+        self._scaled = np.zeros((self._vector.components, code.slots))
         self.slot = 0
         """The slot whose sum comes next."""
         self.members = 0
@@ -393,33 +426,43 @@ class SeriesDecoder:
     def __repr__(self) -> str:
         return f"<SeriesDecoder, {self.slot} slots>"
 
-    def add(self, total: int, used: int, members: int) -> None:
+    def add(self, total: int | Sequence[int], used: int, members: int) -> None:
         """Take the opened sum of the next slot, in grid steps.
 
-        If `used` is 0, the slot is lost. This is cheap, except for lost slots. `mean` computes the mean of
-        the last slot.
+        It is one whole number for each component. If `used` is 0, the slot is lost. This is cheap, except for
+        lost slots. `mean` computes the mean of the last slot.
         """
         if used == 0:
             held = self._sum(self.slot - 1) if self.members and self._filtered else 0.0
-            self._scaled[self.slot] = held - self._sum(self.slot) if self._filtered else 0.0
+            self._scaled[:, self.slot] = held - self._sum(self.slot) if self._filtered else 0.0
             self._held[self.slot] = self._spread(-np.diff(self._f[: self.slot + 1])) if self._filtered else 0
         else:
             if not (members >= used >= 1 and members >= self.members):
                 raise ParameterError("used must be at most members in every slot.")
             self.members = members
             self._scale[self.slot] = members / used
-            self._scaled[self.slot] = math.ldexp(float(total), self._grid.exponent) * (members / used)
+            numbers = [total] if isinstance(total, int) else total
+            if len(numbers) != len(self._scaled):
+                raise ParameterError(f"a sum must have {len(self._scaled)} numbers, got {len(numbers)}.")
+            for j, number in enumerate(numbers):
+                scaled = math.ldexp(float(number), self._grid.exponent) * (members / used)
+                self._scaled[j, self.slot] = scaled
         self._used[self.slot] = used
         self.slot += 1
 
-    def mean(self) -> float | None:
-        """Return the published mean of the last slot; None if it is lost."""
+    def mean(self) -> float | tuple[float, ...] | None:
+        """Return the published mean of the last slot; None if it is lost.
+
+        It is a vector if it has more than one component.
+        """
         if not self.used:
             return None
-        return self._sum(self.slot - 1) / self.members + self._grid.low
+        return self._vector.mean((self._sum(self.slot - 1) / self.members).tolist())
 
     def deviation(self) -> float | None:
         """Return the standard deviation of the noise in the last mean.
+
+        It is that of each component.
 
         It is for the messages that were used, rounded up, and None if the slot is lost. In a lost slot the
         previous mean is repeated, with its noise; this part is bounded by the triangle inequality
@@ -457,10 +500,11 @@ class SeriesDecoder:
         own = np.square(weights[::-1] * self._scale[first:last]).sum()
         return math.sqrt(float(own)) + float(weights[::-1] @ self._held[first:last])
 
-    def _sum(self, slot: int) -> float:
+    def _sum(self, slot: int) -> FloatArray:
         if not self._filtered:
-            return float(self._scaled[slot])
-        return math.fsum((self._f[: slot + 1][::-1] * self._scaled[: slot + 1]).tolist())
+            return self._scaled[:, slot]
+        products = self._f[: slot + 1][::-1] * self._scaled[:, : slot + 1]
+        return np.array([math.fsum(row.tolist()) for row in products])
 
 
 def published(

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from tacit.base.report import Row, Summary, up
 from tacit.core.series import design as series
+from tacit.core.series.design import accepted_as
+from tacit.core.theory.planned_answer import question_word
 
 if TYPE_CHECKING:
     from tacit.core.series.design import SeriesDesign
@@ -21,6 +23,7 @@ MECHANISMS = {
     "independent laplace": "fresh Laplace noise on every mean",
 }
 """What each mechanism of a series does."""
+_MISSED = 0.05  # failure probability of the intervals that are shown
 _EXPOSED = 2.0  # a change is called not hidden if it moves the messages over this many times as far as a step
 
 
@@ -33,6 +36,7 @@ def series_summary(made: SeriesDesign, unit: str = "", slots_per_day: int = 96) 
     failing = "" if made.delta == 0 else f", except with probability {made.delta:g}"
     measure = "standard deviation of the worst mean" + ("" if unit else ", in units of the values")
     sections = {
+        **_answer(made),
         "Each mean": [
             Row("deviation", up(made.deviation), measure, unit),
             Row("noise", up(made.noise_deviation), f"standard deviation of one draw, by {who}", unit),
@@ -42,14 +46,21 @@ def series_summary(made: SeriesDesign, unit: str = "", slots_per_day: int = 96) 
     }
     if changes := _other_changes(made, slots_per_day):
         sections["Other changes"] = changes
-    title = f"{made.slots:,} means of {made.agents:,} agents; hides {made.hides}"
+    what = "means" if made.question is None else f"times {question_word(made.question)}"
+    title = f"{made.slots:,} {what} of {made.agents:,} agents; hides {accepted_as(made.hides, made.question)}"
     return Summary(title, sections, tuple(_notes(made, slots_per_day)))
+
+
+def _answer(made: SeriesDesign) -> dict[str, list[Row]]:
+    """Return the intervals of each slot's answer, if more than a mean is asked."""
+    found = None if made.question is None else made.answer(_MISSED)
+    return {} if found is None else {"Answer of each slot": found.rows(_MISSED)}
 
 
 def _mechanisms(made: SeriesDesign, unit: str) -> list[Row]:
     """Return the deviation that each mechanism would have, the least first."""
     others = series.candidates(
-        made.slots, made.hides, agents=made.agents, span=made.high - made.low, keepers=made.keepers,
+        made.slots, made.hides, agents=made.agents, span=made.vectors, keepers=made.keepers,
         epsilon=made.loss, delta=made.delta or 1e-6,
     )  # fmt: skip
     return [
@@ -72,7 +83,12 @@ def _other_changes(made: SeriesDesign, slots_per_day: int) -> list[Row]:
 
 def _notes(made: SeriesDesign, slots_per_day: int) -> list[str]:
     notes = []
-    if made.hides.kind == "step":
+    if made.hides.kind == "step" and made.question is not None and not made.question.moves:
+        notes.append(
+            "A lasting change of a record is hidden, from any vector to any other. A record that goes on "
+            "changing counts once for every change."
+        )
+    elif made.hides.kind == "step":
         notes.append(
             f"A lasting change of up to {made.hides.size:g} is hidden. Other changes of that height have the "
             f"loss shown, for a day of {slots_per_day} slots."

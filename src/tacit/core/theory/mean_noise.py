@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import final
 
 import numpy as np
 
+from tacit.base.arguments import inside_unit
 from tacit.core.mechanism import Mechanism
 from tacit.core.motion.mixing import kept
 from tacit.core.theory import accuracy
@@ -15,6 +18,35 @@ from tacit.core.theory.agreement import apart
 from tacit.core.theory.endings import shares
 from tacit.core.theory.laplace_sum import LaplaceSum
 from tacit.core.theory.once_sums import OnceSum
+
+_MARGIN = 1 + 1e-9
+"""Covers rounding, and that noise of a series is on a grid of 2^−32 of its width."""
+
+
+@final
+@dataclass(frozen=True)
+class NormalNoise:
+    """Gaussian noise of one deviation in each component: that of a series.
+
+    Examples
+    --------
+    >>> round(NormalNoise(1.0).radius(0.05), 6)
+    1.959964
+    """
+
+    deviation: float
+
+    @property
+    def variance(self) -> float:
+        """The square of the deviation."""
+        return self.deviation**2
+
+    def radius(self, failure_probability: float, weights: Sequence[float] = (1.0,)) -> float:
+        """Return r with P(|Σ_j w_j·V_j| > r) ≤ b, rounded up."""
+        inside_unit("the failure probability", failure_probability)
+        return (
+            -NormalDist().inv_cdf(failure_probability / 2) * self.deviation * math.hypot(*weights) * _MARGIN
+        )
 
 
 @final

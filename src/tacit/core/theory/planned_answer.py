@@ -8,7 +8,7 @@ from typing import Any, final
 from tacit.base.errors import ParameterError
 from tacit.base.report import Row, counted, down, near, up
 from tacit.core.mechanism import Distributed, Mechanism
-from tacit.core.question import Answer, Own, Part, Question, short_form
+from tacit.core.question import Answer, MeanNoise, Own, Part, Question, short_form
 from tacit.core.question.base import share_of
 from tacit.core.theory.accuracy import reaches_average
 from tacit.core.theory.mean_noise import ComponentNoise
@@ -86,7 +86,16 @@ def planned(
     A question and a mechanism that do not fit together are refused.
     """
     require_fitting(mechanism, question)
-    law, b, n = ComponentNoise.of(mechanism, rounds, spread), failure_probability, mechanism.n
+    law = ComponentNoise.of(mechanism, rounds, spread)
+    return planned_with(law, mechanism.n, question, failure_probability)
+
+
+def planned_with(noise: MeanNoise, records: int, question: Question, b: float) -> PlannedAnswer:
+    """Return how exact an answer of so many records will be with this noise.
+
+    `b` is the failure probability of its intervals.
+    """
+    law, n = noise, records
     true = {part.name: part.estimate for part in question.decode(question.even, n).parts}
     each, together = (
         Answer(tuple(part._replace(estimate=true.get(part.name, part.estimate)) for part in found.parts), n)

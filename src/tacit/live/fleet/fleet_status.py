@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, final
 
 from tacit.base.errors import DiskFull, NotCurrent
 from tacit.base.files import require_room
-from tacit.core.protocol.standing import AnswerPart, Loss, Standing
+from tacit.core.protocol.standing import MOST_SHOWN, AnswerPart, Loss, Standing
 from tacit.live.fleet.messages import AGENT
 from tacit.live.fleet.store import as_facts
 from tacit.live.status.document import HubNumbers, Kind, StatusDocument, StatusPages, WindowLoss
-from tacit.live.status.status import MOST_COMPONENTS
 from tacit.live.transport.connection_diagnosis import clock_difference
 
 if TYPE_CHECKING:
@@ -87,8 +86,8 @@ def _ended(facts: dict[str, Any]) -> Standing:
         rounds=series["slots"] if series else result.get("rounds", 0),
         round=result.get("over", result.get("rounds", 0)),
         used=min(used) if used else None,
-        feedback=means[:MOST_COMPONENTS] or None,
-        answer=[AnswerPart(**part) for part in answer["parts"][:MOST_COMPONENTS]] if answer else None,
+        feedback=means[:MOST_SHOWN] or None,
+        answer=[AnswerPart(**part) for part in answer["parts"][:MOST_SHOWN]] if answer else None,
         radius=result.get("radius"),
         deviation=result.get("deviation"),
         lost=result.get("lost", 0),

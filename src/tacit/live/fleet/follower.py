@@ -29,7 +29,7 @@ import msgspec
 from tacit.base.arguments import plain
 from tacit.base.errors import CapExceeded, FileError, InputError, LedgerError, SessionOver, TacitError
 from tacit.base.files import private_directory, read_private, write_whole
-from tacit.core.protocol.answer import SessionAnswer
+from tacit.core.protocol.answer import SessionAnswer, slot_answer
 from tacit.core.protocol.canonical import UNREADABLE
 from tacit.core.protocol.notices import MeanPublished, Notice, SlotMissed, Spoken
 from tacit.core.protocol.session import Session
@@ -620,12 +620,13 @@ class FleetAgent:
                     self.tell(SlotUnsent(self.name, session.name, slot))
             case MeanPublished(mean=None):
                 self.tell(SlotCounted("lost"))
-            case MeanPublished(slot=slot, mean=float(mean), count=used):
+            case MeanPublished(slot=slot, mean=mean, count=used) if mean is not None:
                 self.tell(SlotCounted("published"))
                 balance, loss = self.ledger.balance(self.policy.label), member.machine.private.spent_here
                 facts = (session.n, loss, balance.spent, balance.cap, slot, used)
                 noise = (notice.deviation, notice.incomplete_before)
-                self._means.append(FleetMean(session.name, session.clamp(mean), slot + 1, *facts, *noise))
+                value, answer = session.shown(mean), slot_answer(session, notice)
+                self._means.append(FleetMean(session.name, value, slot + 1, *facts, *noise, answer))
                 self._news.set()
 
     def _show(self, session: Session, notice: Notice) -> None:

@@ -537,7 +537,7 @@ class Hub:
         session = running.session
         notice.show(running.standing, session)
         if isinstance(notice, MeanPublished):
-            mean = None if notice.mean is None else session.clamp(notice.mean)
+            mean = None if notice.mean is None else session.shown(notice.mean)
             self.tell(SlotOver(session.name, notice.slot, mean, notice.count))
 
     def _transcript(self, session: Session) -> Any:

@@ -145,7 +145,7 @@ class SlotOver(ProcessNotice, event="slot"):
 
     session: str
     slot: int
-    mean: float | None
+    mean: float | list[float] | None
     messages: int
 
     def sentence(self, session: object = None) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from tacit.base.errors import InputError
 from tacit.base.report import Grid, Row, Shown, Summary, counted, near, up
-from tacit.core.protocol.answer import answer_rows
+from tacit.core.protocol.answer import answer_rows, kept_answer
 from tacit.core.protocol.session import Session
 from tacit.core.theory.advice import absences, wide_radius
 from tacit.live.fleet.hub_directory import AUTHORITY, is_served
@@ -27,7 +27,6 @@ from tacit.live.identity.register import REVOKED
 from tacit.live.identity.revocation import read_revocations
 
 if TYPE_CHECKING:
-    from tacit.live.fleet.database import StoreRow
     from tacit.live.sessions.series import SeriesExplanation
 
 
@@ -175,27 +174,31 @@ class SeriesMeans(Shown):
             [
                 str(one["slot"]),
                 _when(one["begins"]),
-                _mean(one["mean"]) or "lost",
+                _mean(one["mean"]) or _parts(one.get("answer")) or "lost",
                 "" if one["deviation"] is None else up(one["deviation"]),
                 f"{one['used']} of {agents}",
-                "" if one["mean"] is None else absences(one["used"], agents, one["incomplete_before"]),
+                "" if not one["used"] else absences(one["used"], agents, one["incomplete_before"]),
             ]
             for one in self.means
         ]
         return _grid(["slot", "begins", "mean", "deviation", "messages", ""], rows)
 
 
-def _slots(session: Session, rows: Iterable[StoreRow]) -> list[dict[str, Any]]:
+def _slots(session: Session, rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the slots of a series with the noise of each mean.
 
     The noise follows from how many messages and members each slot has, whatever the sums are.
     """
     assert session.series is not None
-    decoder, found = session.series.decoder(len(session.keepers)), []
+    decoder, found = session.series.decoder(len(session.keepers), session.question), []
     for row in rows:
-        decoder.add(0, row["used"], row["members"])
+        decoder.add([0] * session.components, row["used"], row["members"])
         noise = {"deviation": decoder.deviation(), "incomplete_before": decoder.incomplete_before}
-        found.append({**dict(row), **noise, "begins": session.series.begin_of(row["slot"])})
+        one = {**row, **noise, "begins": session.series.begin_of(row["slot"])}
+        if session.asked is not None and row["mean"] is not None:
+            answer = kept_answer(session, row["mean"], row["members"], noise["deviation"] or 0.0)
+            one |= {"mean": None, "answer": answer.as_dict()}
+        found.append(one)
     return found
 
 
@@ -327,7 +330,7 @@ def _series(facts: dict[str, Any]) -> list[str]:
     result = facts["result"]
     about = result["series"]
     over, used = f"{result['over']:,} of {about['slots']:,}", f"{result['used'][0]} of {result['agents']}"
-    mean, noise = _mean(result["mean"]), result.get("deviation")
+    mean, noise = _mean(result["mean"]) or _parts(result.get("answer")), result.get("deviation")
     deviation = "" if noise is None else up(noise)
     return [
         facts["name"],

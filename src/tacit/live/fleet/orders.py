@@ -75,7 +75,7 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Attributes
     ----------
     question : dict
-        Fields of `tacit.Plan`: what is promised. For a series `loss`, `low` and `high`.
+        Fields of `tacit.Plan`: what is promised. For a series `loss`, and `low` and `high` or `question`.
     agents : str
         A pattern: connected agents with a matching name take part.
     keepers : tuple of str
@@ -138,8 +138,16 @@ def designed(
         keepers=kept,
         anyway=order.anyway,
         **order.fields(len(members)),
-        **order.question,
+        **_asked_often(order),
     )
+
+
+def _asked_often(order: SessionOrder) -> dict[str, Any]:
+    """Return loss, and question or range, as `design_series` takes them."""
+    from tacit.core.question import parse_question
+
+    given = dict(order.question)
+    return given | {"question": parse_question(given["question"])} if "question" in given else given
 
 
 def depends_on_size(order: SessionOrder) -> bool:
@@ -210,10 +218,11 @@ def require_useful_order(order: SessionOrder, agents: int) -> None:
         of = order.series
         kind = Hides.parse(of.hides).runs_with
         found = design_series(
-            of.slots, of.hides, agents=agents, keepers=kept, delta=of.delta, mechanism=kind, **asked
-        )
+            of.slots, of.hides, agents=agents, keepers=kept, delta=of.delta, mechanism=kind,
+            **_asked_often(order),
+        )  # fmt: skip
         what = f"in each of {of.slots:,} means a standard deviation"
-        require_useful(found.deviation, asked["high"] - asked["low"], what=what)
+        require_useful(found.deviation, found.high - found.low, what=what)
 
 
 def radius_for(session: Session, count: int, failure_probability: float = 0.05) -> float:

@@ -254,7 +254,8 @@ class Policy:
         where, series = f"session {session.name}", session.series
         if series is None:
             return None
-        hides, delta = series.hides, f"{series.delta:g}"
+        hides, delta = session.hidden, f"{series.delta:g}"
+        assert hides is not None
         if self.accepts is None:
             return PolicyRefusal(
                 "series",
@@ -262,7 +263,7 @@ class Policy:
                 f"with a probability of {delta}. If that is what you want hidden, write "
                 f'hides = "{hides}" and delta = {delta} into [limits] of the policy',
             )
-        if not series.hides.covers(self.accepts.hides):
+        if not hides.covers(self.accepts.hides):
             wanted = self.accepts.hides
             return PolicyRefusal("hides", f"{where} hides {hides}, and the policy wants {wanted} hidden")
         if series.delta > self.accepts.delta:

@@ -78,6 +78,7 @@ CREATE TABLE mean (
     mean double precision,
     used bigint NOT NULL,
     members bigint NOT NULL,
+    vector text,
     PRIMARY KEY (session, slot)
 );
 CREATE TABLE mark (key bytea PRIMARY KEY, mark bytea NOT NULL);

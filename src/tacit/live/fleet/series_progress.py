@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, final
 
+from tacit.core.protocol.answer import kept_answer
 from tacit.core.protocol.codec import Codec
 from tacit.core.protocol.notices import MeanPublished
 from tacit.core.protocol.records import Closed, Record
-from tacit.core.protocol.standing import Loss, Standing
+from tacit.core.protocol.standing import MOST_SHOWN, AnswerPart, Loss, Standing
 from tacit.core.series import written
 from tacit.core.theory.advice import absences
+from tacit.live.fleet.store import SlotMean
 from tacit.live.runtime.transcript import own_frame
 from tacit.live.sessions.series import explain_series
 
@@ -30,7 +32,10 @@ class SeriesProgress:
     def __init__(self, session: Session, store: HubStore) -> None:
         assert session.series is not None
         self._session, self._store, self._series = session, store, session.series
-        self._codec, self._decoder = Codec(session), session.series.decoder(len(session.keepers))
+        self._codec, self._decoder = (
+            Codec(session),
+            session.series.decoder(len(session.keepers), session.question),
+        )
         self._members = 0
         self._written = store.slots_written(session.id)
         self._answers: dict[str, str] = {}
@@ -39,6 +44,7 @@ class SeriesProgress:
             "slot": None,
             "mean": None,
             "used": 0,
+            "members": 0,
             "deviation": None,
             "incomplete_before": 0,
         }
@@ -56,22 +62,37 @@ class SeriesProgress:
 
     def _end_slot(self, record: Closed) -> None:
         slot, used = record.round, record.used
-        (total,) = own_frame(self._codec, record.frame).numbers
+        total = own_frame(self._codec, record.frame).numbers
         self._members |= sum(1 << who for who in used)
         self._decoder.add(total, len(used), self._members.bit_count())
         self._lost += not used
         if slot < self._written and slot != self._last["slot"]:
             return  # to add a sum is cheap, to compute its mean again is not
         found = MeanPublished.of(self._decoder)
-        mean = None if found.mean is None else self._session.clamp(found.mean)
+        mean = self._kept(found)
         if mean is not None:
             how = {"deviation": found.deviation, "incomplete_before": found.incomplete_before}
-            self._last = {"slot": slot, "mean": mean, "used": len(used), **how}
+            members = self._members.bit_count()
+            self._last = {"slot": slot, "mean": mean, "used": len(used), "members": members, **how}
         if slot < self._written:
             return
         row = (slot, mean, len(used), self._members.bit_count())
         self._store.publish_mean(self._session.id, row, self.facts())
         self._written = slot + 1
+
+    def _kept(self, slot: MeanPublished) -> SlotMean:
+        """Return the mean that is kept: of a question as it is, for its intervals."""
+        if slot.mean is None or self._session.asked is None:
+            return None if slot.mean is None else self._session.shown(slot.mean)
+        return list(slot.mean) if isinstance(slot.mean, tuple) else [slot.mean]
+
+    def _answer(self) -> dict[str, Any] | None:
+        """Return what the last mean says to the question, if there is one."""
+        last = self._last
+        if self._session.asked is None or last["mean"] is None or last["deviation"] is None:
+            return None
+        answer = kept_answer(self._session, last["mean"], last["members"], last["deviation"])
+        return answer.as_dict()
 
     def show(self, now: Standing) -> None:
         """Show what the records say, also of slots before a restart."""
@@ -83,7 +104,12 @@ class SeriesProgress:
         )
         now.loss = Loss(planned=self._series.loss)
         if last["mean"] is not None:
-            now.used, now.feedback, now.deviation = last["used"], [last["mean"]], last["deviation"]
+            now.used, now.deviation = last["used"], last["deviation"]
+            if session.asked is None:
+                now.feedback = last["mean"] if isinstance(last["mean"], list) else [last["mean"]]
+            else:
+                parts = session.asked.decode(last["mean"], last["members"]).parts[:MOST_SHOWN]
+                now.answer = [AnswerPart(part.name, part.estimate) for part in parts]
             now.absences = absences(last["used"], session.n, last["incomplete_before"]) or None
 
     def answered(self, name: str, why: str) -> None:
@@ -102,8 +128,10 @@ class SeriesProgress:
         # `take` calls this on the thread that saves, and the event loop may add an answer meanwhile. A copy
         # is made in one step. Iterating over the original could raise an error, which would end the series.
         answers = self._answers.copy()
+        asked = session.asked
         return {
-            "mean": self._last["mean"],
+            "mean": self._last["mean"] if asked is None else None,
+            **({} if asked is None else {"answer": self._answer()}),
             "slot": self._last["slot"],
             "used": [self._last["used"]],
             "deviation": self._last["deviation"],
@@ -121,7 +149,7 @@ class SeriesProgress:
                 "interval": series.interval,
                 "begins": series.begins,
                 "ends": series.ends,
-                "hides": written(series.hides),
+                "hides": written(session.hidden or series.hides),
                 "loss": series.loss,
                 "delta": series.delta,
                 "deviation": self._deviation,

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, final
 
 from tacit.base.errors import FileError, InputError, StoreLost
 from tacit.base.files import read_private, read_public
@@ -91,7 +91,13 @@ CREATE TABLE IF NOT EXISTS mean (
     PRIMARY KEY (session, slot)
 ) STRICT, WITHOUT ROWID;
 """
-"""The means of series; stores of hubs from before there were series get it when they are opened."""
+"""The means of series; stores of hubs from before there were series get it when they are opened.
+
+`vector` has the mean of a question as JSON, and `mean` is then 0."""
+
+
+SlotMean: TypeAlias = float | list[float] | None
+"""The mean of a slot; None if it is lost."""
 
 
 REGISTER = (SIGNED, REVOKED)
@@ -129,6 +135,8 @@ class HubStore:
         known = {row["name"] for row in self._own.all("PRAGMA table_info(member)")}
         for column in _ADDED.keys() - known:
             self._own.do(f"ALTER TABLE member ADD COLUMN {column} {_ADDED[column]}")
+        if "vector" not in {row["name"] for row in self._own.all("PRAGMA table_info(mean)")}:
+            self._own.do("ALTER TABLE mean ADD COLUMN vector TEXT")
         self.database: Database = self._own
         if (address := address_of(home)) is not None:
             from tacit.live.fleet.postgres import PostgresDatabase
@@ -342,14 +350,17 @@ class HubStore:
         )
 
     def publish_mean(
-        self, identity: bytes, row: tuple[int, float | None, int, int], facts: dict[str, Any]
+        self, identity: bytes, row: tuple[int, SlotMean, int, int], facts: dict[str, Any]
     ) -> None:
         """Record a slot, and how its series stands, both or neither.
 
         `row` is the slot, its mean, and how many messages and members it is of.
         """
+        slot, mean, *counts = row
+        vector = json.dumps(mean) if isinstance(mean, list) else None
+        values = (identity, slot, mean if vector is None else 0.0, *counts, vector)
         with self._leading():
-            self._do("INSERT INTO mean VALUES (?, ?, ?, ?, ?)", identity, *row)
+            self._do("INSERT INTO mean VALUES (?, ?, ?, ?, ?, ?)", *values)
             self.set_progress(identity, facts)
 
     def slots_written(self, identity: bytes) -> int:
@@ -357,15 +368,16 @@ class HubStore:
         found = self._one("SELECT count(*) AS n FROM mean WHERE session = ?", identity)
         return 0 if found is None else int(found["n"])
 
-    def last_mean(self, identity: bytes) -> StoreRow | None:
-        """Return slot, mean and messages of a series' last slot with a mean."""
-        asked = "SELECT slot, mean, used FROM mean WHERE session = ? AND mean IS NOT NULL"
-        return self._one(f"{asked} ORDER BY slot DESC LIMIT 1", identity)
+    def last_mean(self, identity: bytes) -> dict[str, Any] | None:
+        """Return slot, mean, messages and members of the last slot with a mean."""
+        asked = "SELECT slot, mean, used, members, vector FROM mean WHERE session = ? AND mean IS NOT NULL"
+        found = self._one(f"{asked} ORDER BY slot DESC LIMIT 1", identity)
+        return None if found is None else _with_vector(found)
 
-    def means(self, identity: bytes) -> list[StoreRow]:
+    def means(self, identity: bytes) -> list[dict[str, Any]]:
         """Return what is recorded of all slots of a series, the first slot first."""
-        asked = "SELECT slot, mean, used, members FROM mean WHERE session = ? ORDER BY slot"
-        return self._all(asked, identity)
+        asked = "SELECT slot, mean, used, members, vector FROM mean WHERE session = ? ORDER BY slot"
+        return [_with_vector(row) for row in self._all(asked, identity)]
 
     def end_session(self, identity: bytes, state: str, result: dict[str, Any]) -> None:
         """Record the result of a session."""
@@ -431,6 +443,13 @@ def _opened(home: Path) -> SqliteDatabase:
     if not path.exists():
         raise FileError(f"{home} is not a hub's directory: make one with `tacit hub new`.")
     return opened_file(path, _APPLICATION, _VERSION)
+
+
+def _with_vector(row: StoreRow) -> dict[str, Any]:
+    """Return a slot, with the vector as its mean if it has one."""
+    found = dict(row)
+    vector = found.pop("vector")
+    return found if vector is None else found | {"mean": json.loads(vector)}
 
 
 def as_facts(rows: Sequence[StoreRow]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast, final
 
 from tacit.base.errors import CapExceeded, InputError
 from tacit.core.protocol.agent import AgentMachine
-from tacit.core.protocol.answer import SessionAnswer, session_answer
+from tacit.core.protocol.answer import SessionAnswer, session_answer, slot_answer
 from tacit.core.protocol.messages import Feedback
 from tacit.core.protocol.peer import PeerMachine
 from tacit.core.protocol.private_state import MixingState
@@ -138,14 +138,16 @@ class WithReadings(AgentKind):
     def __init__(self, session: Session, series: Series) -> None:
         super().__init__(session)
         self._series = series
-        self.hidden = Hidden(series.hides, series.delta)
+        hides = session.hidden
+        assert hides is not None
+        self.hidden = Hidden(hides, series.delta)
 
     def read_from(
         self, source: Readable, records: Sequence[Record], unread: Callable[[int, str], None]
     ) -> None:
         """Take the source of readings."""
         unsure = any(isinstance(record, Sampled) for record in records)
-        self._reader = SlotReader(self._series, source, unsure=unsure, unread=unread)
+        self._reader = SlotReader(self._session, source, unsure=unsure, unread=unread)
 
     def sources(self, number: int) -> dict[str, Any]:  # noqa: ARG002
         """Return its source."""
@@ -165,7 +167,8 @@ class WithReadings(AgentKind):
             finished=machine.phase.value == "finished",
             slots=machine.update,
             sent=len(machine.private.digests),
-            mean=None if mean is None else self._session.clamp(mean),
+            mean=None if mean is None else self._session.shown(mean),
+            answer=None if last is None else slot_answer(self._session, last),
             deviation=None if last is None else last.deviation,
             used=0 if last is None else last.count,
             agents=self._session.n,

@@ -116,8 +116,10 @@ class SeriesResult(Shown):
         How many slots are over, by what was heard.
     sent : int
         How many messages this agent has made.
-    mean : float or None
+    mean : float, list of float or None
         The published mean of the last slot, clamped to the range; None if it is lost.
+    answer : SessionAnswer or None
+        What it says to the question of the series, if that is not the mean of a number.
     deviation : float or None
         The standard deviation of the noise in it, for the messages that were used. What missing agents would
         have added is not in it.
@@ -135,7 +137,7 @@ class SeriesResult(Shown):
     finished: bool
     slots: int
     sent: int
-    mean: float | None
+    mean: float | list[float] | None
     deviation: float | None
     used: int
     agents: int
@@ -145,16 +147,20 @@ class SeriesResult(Shown):
     spent: float
     cap: float
     refused: dict[str, int]
+    answer: SessionAnswer | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
-        return dict(vars(self))
+        found = {name: fact for name, fact in vars(self).items() if name != "answer"}
+        return found if self.answer is None else found | {"answer": self.answer.as_dict()}
 
     def summary(self) -> Summary:
         """Return the result for people."""
-        mean = "lost" if self.mean is None else near(self.mean)
+        mean = f"{len(self.mean):,} numbers" if isinstance(self.mean, list) else "lost"
+        mean = near(self.mean) if isinstance(self.mean, float) else mean
+        asked = {} if self.answer is None else {"Answer of the last slot": self.answer.rows()}
         rows = [
-            Row("mean", mean, "of the last slot, clamped to the range; public"),
+            *([] if asked else [Row("mean", mean, "of the last slot, clamped to the range; public")]),
             *(
                 ()
                 if self.deviation is None
@@ -168,4 +174,4 @@ class SeriesResult(Shown):
             Row("spent", up(self.spent), f"on this value in all sessions; the cap is {near(self.cap)}"),
         ]
         notes = (NOT_COVERED,) if self.incomplete else ()
-        return Summary(f"{self.agent}: result", {"Series": rows}, notes)
+        return Summary(f"{self.agent}: result", {**asked, "Series": rows}, notes)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 from tacit.base.errors import InputError
 from tacit.base.report import Row, Shown, Summary, each, result_row, up
-from tacit.core.protocol.answer import SessionAnswer, session_answer
+from tacit.core.protocol.answer import SessionAnswer, session_answer, slot_answer
 from tacit.core.protocol.coordinator import CoordinatorMachine
 from tacit.core.protocol.messages import Message
+from tacit.core.protocol.notices import MeanPublished
 from tacit.core.protocol.records import Closed
 from tacit.core.protocol.roster import COORDINATOR
 from tacit.core.theory.advice import NOT_COVERED
@@ -60,10 +61,13 @@ class CoordinatorResult(Shown):
     session: Session = field(repr=False)
     deviation: float | None = None
     incomplete: int | None = None
+    slot: MeanPublished | None = field(default=None, repr=False)
 
     @cached_property
     def answer(self) -> SessionAnswer | None:
         """What the last feedback says to the question; None if that is the mean."""
+        if self.slot is not None:
+            return slot_answer(self.session, self.slot)
         if self.feedback is None or not self.used:
             return None
         mean = self.feedback if isinstance(self.feedback, list) else [self.feedback]
@@ -71,7 +75,7 @@ class CoordinatorResult(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
-        facts = {name: fact for name, fact in vars(self).items() if name not in ("session", "answer")}
+        facts = {name: fact for name, fact in vars(self).items() if name not in ("session", "answer", "slot")}
         inside = None if self.feedback is None else self.session.clamp(self.feedback)
         answer = {} if self.answer is None else {"answer": self.answer.as_dict()}
         return facts | {"feedback_in_range": inside} | answer
@@ -161,6 +165,7 @@ class Coordinator(Participant):
         closed = [record for record in records if isinstance(record, Closed)]
         last = self.machine.published()  # of a series
         feedback: Any = None if last is None else last.mean
+        feedback = list(feedback) if isinstance(feedback, tuple) else feedback
         if last is None and closed:
             message = self.machine.codec.open(closed[-1].frame)
             assert isinstance(message, Message)
@@ -175,5 +180,6 @@ class Coordinator(Participant):
             refused=self._refusals(),
             session=self.session,
             deviation=None if last is None else last.deviation,
+            slot=last,
             incomplete=self.machine.incomplete,
         )

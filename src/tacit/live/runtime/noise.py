@@ -30,11 +30,20 @@ def _gaussian() -> SafeGaussian:
 
 
 def noise_of_series(session: Session, source: WholeNoise | None = None) -> DrawnAhead:
-    """Return one keeper's draws in a series: discrete Gaussian, one per slot."""
+    """Return one keeper's draws in a series: discrete Gaussian.
+
+    There is one for each slot and component. Each component needs its own: the sensitivity is in the L2 norm.
+    """
     series = session.series
     assert series is not None
     deviation = series.steps
-    return DrawnAhead(source or _gaussian(), lambda _: deviation, depth=_SHALLOW, messages=series.slots)
+    return DrawnAhead(
+        source or _gaussian(),
+        lambda _: deviation,
+        size=None if session.components == 1 else session.components,
+        depth=_SHALLOW,
+        messages=series.slots,
+    )
 
 
 def noise_ahead(session: Session, who: int, source: WholeNoise | None = None) -> DrawnAhead:

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol, final, runtime_checkable
 
-from tacit.base.errors import InputError
-from tacit.core.protocol.series import Series
-from tacit.core.question import Mean, Question
+from tacit.base.errors import InputError, TacitError
+from tacit.core.protocol.session import Session
+from tacit.core.question import Mean, Missing, Question
 
 _LONGEST = 10.0
 """Maximum seconds that a source is waited for, or half a slot if that is less."""
@@ -43,20 +43,21 @@ class SlotReader:
     """
 
     def __init__(
-        self, series: Series, source: Readable, *, unsure: bool, unread: Callable[[int, str], None]
+        self, session: Session, source: Readable, *, unsure: bool, unread: Callable[[int, str], None]
     ) -> None:
-        self._series, self._source, self._unsure, self._unread = series, source, unsure, unread
-        self._asked = Mean(series.low, series.high)
+        assert session.series is not None
+        self._series, self._source, self._unsure, self._unread = session.series, source, unsure, unread
+        self._asked = session.question
         self._failures = 0
         self._mark: Hashable = None  # of the last reading
 
-    async def read(self) -> float | None:
+    async def read(self) -> Any:
         """Return the value as it is now, None if there is no new one."""
         patience = min(_LONGEST, self._series.interval / 2)
         holds = self._series.holds
         try:
             async with asyncio.timeout(patience):
-                return float(await (self._source.read(self._asked) if holds else self._new_reading()))
+                return self._checked(await (self._source.read(self._asked) if holds else self._new_reading()))
         except InputError as error:
             why = str(error)
         except TimeoutError:
@@ -65,6 +66,22 @@ class SlotReader:
         so = "the last one counts again" if holds else "nothing is sent in this slot"
         self._unread(self._failures, f"no reading, so {so}: {why}")
         return None
+
+    def _checked(self, reading: Any) -> Any:
+        """Refuse what is no record of the question, before the filter has it.
+
+        A slot without a record is like one without a reading: whether an agent goes on must not depend on
+        what it reads.
+        """
+        if isinstance(self._asked, Mean) and self._asked.numbers == 1:
+            return float(reading)
+        if isinstance(reading, Missing):
+            raise InputError("the source gave no record.")
+        try:
+            self._asked.encode(reading)
+        except TacitError as error:
+            raise InputError(str(error)) from None
+        return reading
 
     async def _new_reading(self) -> Any:
         """Read the source; refuse a reading that an earlier slot may have had.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 from msgspec import structs
 
@@ -18,6 +18,7 @@ from tacit.core.protocol.fields import Time
 from tacit.core.protocol.schema import Deadlines
 from tacit.core.protocol.series import Series
 from tacit.core.protocol.session import LAST_EXPIRY, Session
+from tacit.core.question import Question, short_form
 from tacit.core.series import Hides, design_series, epsilon_of, mu_of, pattern_costs, written
 from tacit.core.theory.advice import require_useful
 from tacit.live.identity.keys import key_text
@@ -25,8 +26,13 @@ from tacit.live.identity.roster import Roster
 from tacit.live.sessions.check import keeper_notes
 from tacit.live.sessions.design import apart
 
+if TYPE_CHECKING:
+    from tacit.core.theory.planned_answer import PlannedAnswer
+
 _DAY = 86_400.0
 _TRIES = 20
+_MISSED = 0.05
+"""Failure probability of the intervals that are shown."""
 _HIDDEN = 2.0
 """A change that moves the messages more than this many times as far as the hidden one is not hidden."""
 
@@ -39,8 +45,9 @@ def draft_series(
     hides: Hides,
     interval: float,
     begins: int | None = None,
-    low: float,
-    high: float,
+    low: float | None = None,
+    high: float | None = None,
+    question: Question | None = None,
     loss: float = 1.0,
     delta: float = 1e-6,
     keepers: Sequence[str] = (),
@@ -58,6 +65,10 @@ def draft_series(
         Seconds from one slot to the next.
     begins : int, optional
         When slot 0 begins, in seconds since 1970; the second next whole interval if not given.
+    low, high : float
+        The range of readings. A question has its own.
+    question : Question, optional
+        What is asked in every slot; the mean of numbers in the range unless given.
     loss, delta : float
         For the whole series.
     keepers : sequence of str
@@ -84,19 +95,23 @@ def draft_series(
     kind = hides.runs_with
     made = design_series(
         slots, hides, agents=len(members.members), low=low, high=high, keepers=len(kept), loss=loss,
-        delta=delta, mechanism=kind,
+        delta=delta, mechanism=kind, question=question,
     )  # fmt: skip
     if not anyway:
-        require_useful(made.deviation, high - low, what=f"in each of {slots:,} means a standard deviation")
+        require_useful(
+            made.deviation, made.high - made.low, what=f"in each of {slots:,} means a standard deviation"
+        )
     wait = fields.pop("deadlines", None) or Deadlines()
     start = usual_begin(interval, time.time()) if begins is None else begins
     series = Series(
-        slots, interval, Time(start), hides, kind, made.steps, made.grid.exponent, low, high, delta
-    )
+        slots, interval, Time(start), made.hides, kind, made.steps, made.grid.exponent, made.low, made.high,
+        delta, made.vectors.components, made.vectors.distance,
+    )  # fmt: skip
     series = _within(series, loss)
     last = min(math.ceil(series.ends + max(_DAY, 2 * interval)), LAST_EXPIRY)
     return Session.of_series(
         series,
+        asked=made.question,
         name=name,
         roster=members.members,
         coordinator=members.coordinator,
@@ -169,7 +184,8 @@ class SeriesExplanation(Shown):
                 Row("begins", begins, "by the clock of each machine"),
             ],
             "Promise": [
-                Row("hides", str(series.hides), _hidden_in_words(series)),
+                *([] if session.asked is None else [Row("asks", short_form(session.asked), "in every slot")]),
+                Row("hides", str(session.hidden), _hidden_in_words(session, series)),
                 Row("loss", up(series.loss), "of the whole series, for that change; the cap must allow it"),
                 Row(
                     "delta",
@@ -182,6 +198,7 @@ class SeriesExplanation(Shown):
                     "readings off it count as the nearest end",
                 ),
             ],
+            "Answer of each slot": [] if (planned := self._planned()) is None else planned.rows(_MISSED),
             "Each mean": [
                 Row(
                     "deviation",
@@ -222,15 +239,30 @@ class SeriesExplanation(Shown):
                 ),
             ],
         }
-        title = f"{heading}{series.slots:,} means of {session.n:,} agents; hides {series.hides}"
+        what = "means" if session.asked is None else "answers"
+        title = f"{heading}{series.slots:,} {what} of {session.n:,} agents; hides {session.hidden}"
         return Summary(title, {name: rows for name, rows in sections.items() if rows}, tuple(self.notes))
+
+    def _planned(self) -> PlannedAnswer | None:
+        """Return the intervals of the worst slot, if more than a mean is asked."""
+        from tacit.core.theory.mean_noise import NormalNoise
+        from tacit.core.theory.planned_answer import planned_with
+
+        asked = self.session.asked
+        if asked is None:
+            return None
+        return planned_with(NormalNoise(self.deviation), self.session.n, asked, _MISSED)
+
+    def _answer_dict(self) -> dict[str, Any]:
+        found = self._planned()
+        return {} if found is None else {"question": short_form(found.question), "answer": found.as_dict()}
 
     @property
     def notes(self) -> list[str]:
         """What an owner may not expect."""
         notes = [
             f"A cap counts this series once, and only if its owner accepts what it hides: --hides "
-            f"{self.series.hides} --delta {self.series.delta:g}.",
+            f"{self.session.hidden} --delta {self.series.delta:g}.",
             *keeper_notes(self.session),
         ]
         if self.session.expires <= time.time():
@@ -251,6 +283,7 @@ class SeriesExplanation(Shown):
             "keeper_keys": {keeper.name: key_text(keeper.key) for keeper in session.keepers},
             "series": {name: getattr(series, name) for name in series.__struct_fields__}
             | {"hides": written(series.hides)},
+            **self._answer_dict(),
             "loss": series.loss,
             "delta": series.delta,
             "deviation": self.deviation,
@@ -265,8 +298,10 @@ class SeriesExplanation(Shown):
         }
 
 
-def _hidden_in_words(series: Series) -> str:
+def _hidden_in_words(session: Session, series: Series) -> str:
     match series.hides.kind:
+        case "step" if session.asked is not None and not session.asked.moves:
+            return "a change of an agent's record to any other one, from some slot on, for good"
         case "step":
             size = near(series.hides.size)
             return f"a change of an agent's readings by up to {size}, from some slot on, for good"

@@ -18,14 +18,11 @@ from tacit.core.protocol.messages import COORDINATOR, Feedback, Message
 from tacit.core.protocol.notices import Counts, Notice
 from tacit.core.protocol.records import Closed, Moved, Record
 from tacit.core.protocol.session import Session
-from tacit.core.protocol.standing import AnswerPart, Standing
+from tacit.core.protocol.standing import MOST_SHOWN, AnswerPart, Standing
 from tacit.live.status.document import StatusDocument, StatusPages
 
 if TYPE_CHECKING:
     from tacit.live.transport.base import Network
-
-MOST_COMPONENTS = 32
-"""How many components of a mean are shown."""
 
 
 @final
@@ -137,10 +134,10 @@ class Status(StatusPages):
         session = self._session
         if session.asked is not None:
             mean = [float(session.lattice.value(number)) for number in numbers]
-            parts = session.asked.decode(mean, used).parts[:MOST_COMPONENTS]
+            parts = session.asked.decode(mean, used).parts[:MOST_SHOWN]
             self.update(answer=[AnswerPart(part.name, part.estimate) for part in parts])
             return
-        values = self._session.lattice.value(as_array(numbers[:MOST_COMPONENTS]))
+        values = self._session.lattice.value(as_array(numbers[:MOST_SHOWN]))
         self.update(feedback=self._session.clamp(np.atleast_1d(values)).tolist())
 
 

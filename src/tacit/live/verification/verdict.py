@@ -28,7 +28,7 @@ from tacit.core.history.value import closed_pairs
 from tacit.core.mechanism import Distributed
 from tacit.core.mechanism.lattice import LatticeAgent
 from tacit.core.noise.accounting import account
-from tacit.core.protocol.answer import SessionAnswer, session_answer
+from tacit.core.protocol.answer import SessionAnswer, session_answer, slot_answer
 from tacit.core.protocol.codec import as_array
 from tacit.core.protocol.messages import Kind
 from tacit.core.protocol.notices import MeanPublished
@@ -102,16 +102,19 @@ class SeriesRun:
         agents would have added is not in it.
     agents : int
         How many are on the roster.
+    answers : tuple of SessionAnswer or None
+        What each mean says to the question of the series; nothing if that is the mean of a number.
     incomplete_before : tuple of int
         In how many earlier slots an agent was missing, where these slots still count in a mean.
     """
 
-    means: tuple[float | None, ...]
+    means: tuple[float | tuple[float, ...] | None, ...]
     used: tuple[int, ...]
     members: tuple[int, ...]
     deviations: tuple[float | None, ...]
     incomplete_before: tuple[int, ...]
     agents: int
+    answers: tuple[SessionAnswer | None, ...] = ()
 
     @property
     def incomplete(self) -> int:
@@ -190,8 +193,10 @@ class Verdict(Shown):
 
         None unless the session is sound, and if a mean is asked.
         """
-        if self.result is None or not self.used or self.series is not None:
+        if self.result is None or not self.used:
             return None
+        if self.series is not None:
+            return self.series.answers[-1] if self.series.answers else None
         return session_answer(self.session, self.result, len(self.used[-1]), self.failure_probability)
 
     @property
@@ -286,9 +291,10 @@ def _verdict(checker: Checker, failure_probability: float, agent: int | None) ->
     messages, losses = _messages(checker), _losses(checker)
     if losses is None:
         checker.found("losses-uncounted")
-    claimed, series = None, _series(checker)
+    claimed, series = None, _series(checker, failure_probability)
     if series is not None:
-        claimed = None if not series.means or series.means[-1] is None else (series.means[-1],)
+        last = series.means[-1] if series.means else None
+        claimed = (last,) if isinstance(last, float) else last
     elif checker.feedback is not None:
         numbers = session.lattice.value(as_array(checker.feedback.numbers))
         claimed = tuple(np.atleast_1d(numbers).tolist())
@@ -311,19 +317,20 @@ def _verdict(checker: Checker, failure_probability: float, agent: int | None) ->
     )
 
 
-def _series(checker: Checker) -> SeriesRun | None:
+def _series(checker: Checker, failure_probability: float) -> SeriesRun | None:
     """Decode the means of a series from its sums, and say how noisy they are."""
     series = checker.session.series
     if series is None:
         return None
-    decoder, found = series.decoder(len(checker.session.keepers)), list[MeanPublished]()
+    session, found = checker.session, list[MeanPublished]()
+    decoder = series.decoder(len(session.keepers), session.question)
     for t in range(checker.rounds):
         if t not in checker.feedbacks:
             break  # nothing after a gap can be decoded
         body = checker.feedbacks[t]
         if found and body.members < found[-1].members:
             break  # a lie, which is found elsewhere
-        decoder.add(checker.answers[t, 0][0], body.count, body.members)
+        decoder.add(checker.answers[t, 0], body.count, body.members)
         found.append(MeanPublished.of(decoder))
     return SeriesRun(
         means=tuple(one.mean for one in found),
@@ -331,7 +338,10 @@ def _series(checker: Checker) -> SeriesRun | None:
         members=tuple(one.members for one in found),
         deviations=tuple(one.deviation for one in found),
         incomplete_before=tuple(one.incomplete_before for one in found),
-        agents=checker.session.n,
+        agents=session.n,
+        answers=()
+        if session.asked is None
+        else tuple(slot_answer(session, one, failure_probability) for one in found),
     )
 
 

@@ -62,7 +62,10 @@ def _series_dict(verdict: Verdict) -> dict[str, Any]:
     assert series is not None
     assert run is not None
     about = {"hides": written(series.hides), "loss": series.loss, "delta": series.delta, "lost": run.lost}
-    return {**about, **dataclasses.asdict(run)}
+    facts = {field.name: getattr(run, field.name) for field in dataclasses.fields(run)}
+    answers = facts.pop("answers")
+    told = {"answers": [answer and answer.as_dict() for answer in answers]} if answers else {}
+    return {**about, **facts, **told}
 
 
 def _accuracy_dict(accuracy: Accuracy, names: list[str]) -> dict[str, Any]:
@@ -186,7 +189,7 @@ def _loss_rows(verdict: Verdict) -> list[Row]:
         return []
     apart = f"for values {near(verdict.session.adjacency)} apart"
     if (series := verdict.session.series) is not None:
-        apart = f"for {series.hides}, except with probability {near(series.delta)}"
+        apart = f"for {verdict.session.hidden}, except with probability {near(series.delta)}"
     rows = [Row("messages", each(list(verdict.messages)), "of each agent in these transcripts")]
     if verdict.losses is not None:
         rows.append(Row("loss", up(max(verdict.losses)), f"at most, of any agent by them, {apart}"))
