@@ -137,7 +137,7 @@ def session_answer(
 def slot_answer(
     session: Session, slot: MeanPublished, failure_probability: float = 0.05
 ) -> SessionAnswer | None:
-    """Return what the mean of a slot says; None if it is lost or a mean is asked.
+    """Return what a slot says; None if it is lost, or if a mean is asked.
 
     It is about all members: those whose messages were used at least once.
     """
