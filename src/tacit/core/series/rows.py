@@ -52,7 +52,7 @@ def series_summary(made: SeriesDesign, unit: str = "", slots_per_day: int = 96) 
 
 
 def _answer(made: SeriesDesign) -> dict[str, list[Row]]:
-    """Return the intervals of each slot's answer, if more than a mean is asked."""
+    """Return the intervals of each slot's answer, but of no mean."""
     found = None if made.question is None else made.answer(_MISSED)
     return {} if found is None else {"Answer of each slot": found.rows(_MISSED)}
 
