@@ -1,7 +1,10 @@
 """How far dishonest agents move the result: the bound, and liars on it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from tests.doubles.sessions import known_session
 
 import tacit
 from tacit.base.errors import ParameterError
@@ -71,3 +74,59 @@ def test_liars_are_counted_and_none_moves_nothing() -> None:
     assert moved_by_liars(mechanism, lattice, 1, liars=20) == moved_by_liars(mechanism, lattice, 1, liars=99)
     with pytest.raises(ParameterError):
         moved_by_liars(mechanism, lattice, 1, liars=-1)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "rounds"),
+    [
+        (tacit.ClientServer(ONCE, agents=9), 1),
+        (tacit.ClientServer(FADING, agents=9), 6),
+        (tacit.Distributed(FADING, "complete:9"), 6),
+        (tacit.Distributed(FADING, "complete:9", weights="metropolis"), 6),
+    ],
+)
+def test_the_bound_holds_if_some_agents_say_nothing(mechanism: Mechanism, rounds: int) -> None:
+    """Only 4 agents are in every mean, the last of them a liar; the others stay away."""
+    lattice, there = Lattice.fitting(mechanism.law, rounds, 0, 10), [0, 1, 2, 8]
+    bound = moved_by_liars(mechanism, lattice, rounds, speaking=4)
+    law = mechanism.law
+    agents = [lattice.agent(law) for _ in there]
+
+    def play(*, lying: bool) -> list[int]:
+        states = [lattice.start(10.0)] * 4
+        said: list[int] = []
+        for u in range(rounds):
+            if not (said and law.shadowed):
+                said = [int(agent.report(state, u, 0)) for agent, state in zip(agents, states, strict=True)]
+            exponent = agents[0].message_exponent(u)
+            if lying:
+                said[-1] = -(lattice.limit >> (exponent - lattice.state_exponent))
+            pairs = [(x, exponent) for x in said]
+            heard = []
+            for i in range(4):
+                counts = None
+                if isinstance(mechanism, tacit.Distributed):
+                    shares = mechanism.topology.shares(there[i])
+                    other = shares.heard[0]
+                    own = shares.own + (5 * other if mechanism.topology.keeps_missing else 0)
+                    counts = [own if j == i else other for j in range(4)]
+                heard.append(lattice.mean(pairs, counts))
+            states = [agent.update(x, y) for agent, x, y in zip(agents, states, heard, strict=True)]
+        return states[:3]
+
+    apart = max(abs(a - b) for a, b in zip(play(lying=True), play(lying=False), strict=True))
+    seen = lattice.value(apart)
+    assert 0.9 * bound <= seen <= bound
+    if not (isinstance(mechanism, tacit.Distributed) and mechanism.topology.keeps_missing):
+        assert seen > moved_by_liars(mechanism, lattice, rounds)  # what it is if all speak would be wrong
+
+
+def test_a_plan_tells_of_several_liars_and_a_session_of_its_quorum() -> None:
+    made = tacit.design(agents=1000, loss=1, low=0, high=10, liars=7)
+    assert made.as_dict()["moved_by_liars"] == made.promise.moved_by(7)
+    assert made.summary().row("Accuracy", "7 liars").value == "3.65401"  # rounded up
+    assert "moved_by_liars" not in tacit.design(agents=1000, loss=1, low=0, high=10).as_dict()
+    session = known_session(10, 1, law="one-shot", quorum=6)
+    promise = session.promise(0.05).theory
+    assert promise.speaking == 6
+    assert promise.moved_by() == pytest.approx(10 / 6 * replace(promise, speaking=None).moved_by())

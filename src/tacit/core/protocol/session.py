@@ -803,6 +803,7 @@ class Session:
             question=self.asked,
         )
         made = replace(made, failure_probability=failure_probability, lattice=self.lattice)
+        made = replace(made, speaking=self.least_quorum)
         return SessionPromise(made, tuple(self.account(i).total for i in range(self.n)))
 
 

@@ -249,8 +249,9 @@ class Design(ByValue, Shown):
         if self.plan.mixing is None and isinstance(self.mechanism, Distributed):
             endless = self.promise.horizon is None
             chosen = "σ, chosen: more gains at most 7%" if endless else "σ, the best of those tried"
+        best = "" if law.whole_domain else ", of least variance"
         further = [
-            Row(word, typed(value), f"{letter}, of least variance: {law.meanings.get(letter, '')}")
+            Row(word, typed(value), f"{letter}{best}: {law.meanings.get(letter, '')}")
             for (letter, value), word in zip(law.values().items(), law.words(), strict=True)
             if letter not in ("sigma", "c")
         ]

@@ -179,6 +179,9 @@ class Plan:
         "Ask something else than a mean: count, sum:0:10, histogram:0,1,2,5, quantile:0,1,2,5:0.5, "
         "variance:0:10, … It has the range of its records, and hides any change of one.",
     )
+    liars: int = _asked(
+        "whole", "analyze design", "Also say how far so many dishonest agents can move the result.", 1
+    )
     adjacency: float | None = _asked(
         "positive",
         "analyze design simulate session studio",
@@ -459,6 +462,7 @@ class Plan:
             "question": self.question,
             "low": self.low,
             "high": self.high,
+            "liars": self.liars,
         }
 
 

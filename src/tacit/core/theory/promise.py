@@ -65,6 +65,10 @@ class Promise(ByValue, Shown):
         Number of rounds that ε and the radii are for; None for an endless run.
     question : Question or None
         What is asked, if not a mean. Radii are those of vectors; `answer` has the intervals of its parts.
+    liars : int
+        Of how many dishonest agents it is said how far they can move the result.
+    speaking : int or None
+        The fewest agents in a mean, a session's quorum; None: all.
     lattice : Lattice or None
         The whole numbers of a session. Nobody can say more than its reach. None if the range is unknown.
     """
@@ -90,6 +94,8 @@ class Promise(ByValue, Shown):
     question: Question | None = None
     lattice: Lattice | None = None
     delta: float | None = None
+    liars: int = 1
+    speaking: int | None = None
 
     @cached_property
     def answer(self) -> PlannedAnswer | None:
@@ -107,7 +113,7 @@ class Promise(ByValue, Shown):
         if self.lattice is None or not self.mechanism.law.mixes:
             return None
         unit = None if self.question is None else self.question.unit(self.mechanism.n)
-        moved = moved_by_liars(self.mechanism, self.lattice, self.rounds, liars)
+        moved = moved_by_liars(self.mechanism, self.lattice, self.rounds, liars, speaking=self.speaking)
         return moved if unit is None else product_up(unit, moved)
 
     def as_dict(self) -> dict[str, Any]:
@@ -137,6 +143,7 @@ class Promise(ByValue, Shown):
             "spread": self.spread,
             "target": self.target,
             "one_liar": self.moved_by(1),
+            **({} if self.liars == 1 else {"liars": self.liars, "moved_by_liars": self.moved_by(self.liars)}),
             "mixing": None,
             "noise": None,
             "decay": None,
@@ -187,6 +194,7 @@ def analyze(
     low: float | None = None,
     high: float | None = None,
     delta: float | None = None,
+    liars: int = 1,
 ) -> Promise:
     """Return what a mechanism promises.
 
@@ -210,6 +218,8 @@ def analyze(
         (`Promise.moved_by`), and the adjacency is the whole range unless given. A question has its own.
     delta : float, optional
         Of Gaussian noise: the probability with which the loss may be exceeded.
+    liars : int
+        Also say how far so many dishonest agents together can move the result.
 
     Examples
     --------
@@ -274,6 +284,7 @@ def analyze(
         target="average" if accuracy.reaches_average(mechanism) else "weighted",
         question=None if isinstance(asked, Mean) else asked,
         lattice=None if span is None else _lattice(mechanism, settled, span, components),
+        liars=whole("liars", liars, 1),
     )
 
 

@@ -102,16 +102,26 @@ def accuracy_rows(made: Promise, unit: str = "") -> list[Row]:
 
 
 def _liar_rows(made: Promise, unit: str) -> list[Row]:
-    """Say how far one dishonest agent can move the result, if it is known."""
+    """Say how far dishonest agents can move the result, if it is known."""
     moved = made.moved_by(1)
     if moved is None:
         return []
-    more = "so can more of them" if made.mechanism.keepers else "f of them f times as far"
+    n, least = made.mechanism.n, made.speaking
+    few = least is not None and least < n
+    when = f" if only {least:,} messages are in a mean" if few else " if all agents speak"
+    when = "" if made.mechanism.keepers else when
     part = ""
-    if made.question is not None and made.question.unit(made.mechanism.n) is None:
-        part = " in each component of the mean vector"
-    told = f"one dishonest agent can move the result by at most this{part}; {more}"
-    return [Row("one liar", up(moved), told, unit)]
+    if made.question is not None and made.question.components > 1:
+        part = (
+            " in every part of the answer"
+            if made.question.unit(n)
+            else " in each component of the mean vector"
+        )
+    told = f"one dishonest agent can move the result by at most this{part}{when}"
+    rows = [Row("one liar", up(moved), told, unit)]
+    if made.liars > 1 and (more := made.moved_by(made.liars)) is not None:
+        rows.append(Row(f"{made.liars:,} liars", up(more), "so many together, by at most this", unit))
+    return rows
 
 
 def agreement_rows(made: Promise, unit: str = "") -> list[Row]:

@@ -573,11 +573,12 @@ class Hub:
         }
         if running.unwilling:
             facts["refused"] = dict(running.unwilling)
+        if used:
+            facts["one_liar"] = moved_by_one(session, min(used))
         if session.asked is not None:  # on a worker: the exact law of the noise takes its time
             facts["answer"] = None if result.answer is None else await in_worker(result.answer.as_dict)
         elif used:
             facts["radius"] = await self._radius(running, min(used))
-            facts["one_liar"] = moved_by_one(session, min(used))
             facts["low"], facts["high"] = float(session.lattice.low), float(session.lattice.high)
         await self._end(session, result, facts)
 

@@ -106,7 +106,7 @@ class SessionReport(Shown):
                 wide = wide_radius(self.result["radius"], self.result["high"] - self.result["low"])
                 notes = () if wide is None else (wide,)
         if self.result.get("one_liar") is not None:  # stores of earlier versions lack it
-            meaning = "one dishonest agent can move the mean by at most this, before it is clamped"
+            meaning = "one dishonest agent can move the result by at most this, before it is clamped"
             rows.append(Row("one liar", up(self.result["one_liar"]), meaning))
         asked = {} if answer is None else {"Answer": answer_rows(answer)}
         return Summary(f"{self.name} is over: {self.state}", {**asked, "Session": rows}, notes)

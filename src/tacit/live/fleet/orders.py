@@ -231,13 +231,18 @@ def radius_for(session: Session, count: int, failure_probability: float = 0.05) 
 
 
 def moved_by_one(session: Session, count: int) -> float | None:
-    """Return how far one dishonest agent of `count` can move the mean.
+    """Return how far one dishonest agent of `count` can move the result.
 
-    None where it is unknown: agents with their own dynamics.
+    None where it is unknown: agents with their own dynamics, and answers that have no unit.
     """
-    if not session.mechanism.law.mixes:
+    unit = session.question.unit(count) if session.asked is not None else 1.0
+    if not session.mechanism.law.mixes or unit is None:
         return None
-    return moved_by_liars(_of_size(session, count).mechanism, session.lattice, session.rounds)
+    return (
+        unit
+        * (1 + 2.0**-50)
+        * moved_by_liars(_of_size(session, count).mechanism, session.lattice, session.rounds)
+    )
 
 
 def _of_size(session: Session, count: int) -> Session:
