@@ -10,7 +10,7 @@ from tacit.core.law import Constant, Fading, OneShot, Scheduled
 from tacit.core.mechanism import ClientServer, Distributed
 from tacit.core.motion import Linear, Various
 from tacit.core.theory import accuracy
-from tacit.core.theory.closed_loop import ClosedLoop
+from tacit.core.theory.closed_loop import ClosedLoop, settles_everywhere
 from tacit.core.theory.targets import target
 from tacit.core.theory.witness import find_witness
 from tacit.lab.simulation.outcome import sample_outcome
@@ -168,10 +168,51 @@ def test_loops_that_do_not_settle_are_refused():
             tacit.analyze(mechanism, rounds=50)
     # Strong feedback is stable around a server, and not on a ring with a mode of −1/3: 1.0328.
     strong = Linear([[1, 0.25], [-1.7, 0.5]], [0, 1.7], [1, 0], private={0: 1.0})
+    stronger = Linear([[1, 0.25], [-1.8, 0.5]], [0, 1.8], [1, 0], private={0: 1.0})
     ring = Graph.from_edges([(i, (i + 1) % 4) for i in range(4)])
     assert tacit.analyze(ClientServer(Constant(strong, 1.0), agents=4), rounds=9).radius > 0
-    with pytest.raises(MotionError, match=r"mode of modulus 1\.0328"):
+    named = r"mode of modulus 1\.0328 .*period of .* rounds, at the eigenvalue -0\.3333 of the weights"
+    with pytest.raises(MotionError, match=named):
         tacit.analyze(Distributed(Constant(strong, 1.0), ring), rounds=9)
+    with pytest.raises(MotionError, match="strongest in agents"):
+        tacit.analyze(Distributed(Constant(Various([strong, stronger] * 2), 1.0), ring), rounds=9)
+    assert not settles_everywhere(strong)
+
+
+def test_agents_without_overshoot_settle_on_every_graph():
+    """T5's sufficient condition, on directed weights at random, and a cycle that it must not admit."""
+    assert settles_everywhere(TRUCK)
+    assert settles_everywhere(Various([TRUCK, SLOW]))
+    assert not settles_everywhere(LIVELY)
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        W = (rng.random((5, 5)) < 0.4) * rng.random((5, 5)) + np.roll(np.eye(5), 1, axis=1)
+        W /= W.sum(axis=1, keepdims=True)
+        assert second_modulus([TRUCK, SLOW, TRUCK, SLOW, SLOW], W) < 1 - 1e-6
+
+    def delayed(first):  # half of what is heard after `first` rounds, half three rounds later
+        A = np.eye(first + 3, k=-1)
+        C = np.zeros(first + 3)
+        C[[first - 1, first + 2]] = 0.5
+        return Linear(A, np.eye(first + 3)[0], C, private={0: 1.0})
+
+    # a and b answer after 1 and 4 rounds, e after 2 and 5; a hears b and e, b hears d, d hears a, e hears a
+    kinds = [delayed(1), delayed(1), delayed(1), delayed(2)]
+    W = np.array([[0, 0.5, 0, 0.5], [0, 0, 1, 0], [1, 0, 0, 0], [1, 0, 0, 0]], dtype=float)
+    assert second_modulus(kinds, W) == pytest.approx(1, abs=1e-9)  # it turns for ever, with period 3
+    assert not settles_everywhere(Various(kinds))
+
+
+def second_modulus(motions, W):
+    """The second largest modulus of diag(A) + diag(B)·W·diag(C), by hand."""
+    sizes = [one.dimension for one in motions]
+    at = np.concatenate([[0], np.cumsum(sizes)])
+    F = np.zeros((at[-1], at[-1]))
+    for i, one in enumerate(motions):
+        F[at[i] : at[i + 1], at[i] : at[i + 1]] += one.A
+        for j, other in enumerate(motions):
+            F[at[i] : at[i + 1], at[j] : at[j + 1]] += W[i, j] * np.outer(one.B, other.C)
+    return np.sort(np.abs(np.linalg.eigvals(F)))[-2]
 
 
 def test_agents_whose_lags_cancel_are_refused():

@@ -9,7 +9,9 @@ agents around a server differ by A^t·(z_i(0) − z_j(0)), without any noise.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -17,6 +19,7 @@ import numpy as np
 from tacit.base.arrays import FloatArray
 from tacit.base.errors import MotionError, RecordTooLarge
 from tacit.core.mechanism import ClientServer, Distributed, Mechanism
+from tacit.core.motion.dyadic import Dyadic
 from tacit.core.motion.linear import Linear
 from tacit.core.motion.various import Various
 from tacit.core.theory import accuracy
@@ -128,8 +131,33 @@ class ClosedLoop:
         if self.modes.size and self.modes[0] >= 1 - _INSIDE:
             raise MotionError(
                 f"the loop of all agents has a mode of modulus {self.modes[0]:.6g} besides the value agreed "
-                "on, so they never agree. Lower the gain of the feedback, or add damping."
+                f"on{self._named()}, so they never agree. Lower the gain of the feedback, or add damping."
             )
+
+    def _named(self) -> str:
+        """Say how the slowest mode moves, where it comes from, and who takes part."""
+        if self.alike:
+            one = cast(Linear, self.motion)
+            own = float(np.abs(np.linalg.eigvals(one.A)).max()) >= 1 - _INSIDE
+            return ", of every agent by itself" if own else ", of the mean of all"
+        values, vectors = np.linalg.eig(self.matrix)
+        order = np.argsort(-np.abs(values))
+        top = int(np.argmin(np.abs(values - 1)))
+        k = next(int(i) for i in order if i != top)
+        z, (n, d) = complex(values[k]), self._parts[1].shape
+        turn = abs(float(np.angle(z)))
+        moves = "" if turn < _INSIDE else f", with a period of {2 * math.pi / turn:.3g} rounds"
+        if isinstance(self.motion, Linear):  # det(zI − A − wBC) = 0 for an eigenvalue w of the weights
+            with suppress(np.linalg.LinAlgError, ZeroDivisionError):
+                answer = complex(
+                    self.motion.C @ np.linalg.solve(z * np.eye(d) - self.motion.A, self.motion.B)
+                )
+                w = 1 / answer
+                shown_ = f"{w.real:.4g}" if abs(w.imag) < _INSIDE else f"{w:.4g}"
+                return f"{moves}, at the eigenvalue {shown_} of the weights"
+        share = np.abs(vectors[:, k].reshape(n, d)).max(axis=1)
+        most = [str(self.mechanism.names[int(i)]) for i in np.argsort(-share)[:3]]
+        return f"{moves}, strongest in agents {', '.join(most)}"
 
     # ---- how fast ----------------------------------------------------------------------------------
 
@@ -305,6 +333,28 @@ class ClosedLoop:
         ]
         found = [share[i, k] for i, own in enumerate(private) for k, _ in own]
         return all(len(own) == 1 for own in private) and bool(np.all(np.abs(np.array(found) - 1) <= 1e-12))
+
+
+def settles_everywhere(motion: Linear | Various, rounds: int = 400) -> bool:
+    """Whether agents settle on every connected graph, equal or mixed.
+
+    It is enough that each has unit gain and fading modes, that no response h_t = C·A^(t−1)·B is negative, and
+    that one of them answers in two rounds in a row (docs/proofs/dynamics.md, T5). Signs are exact for so many
+    rounds; the responses after them must add up to nearly nothing.
+    """
+    answers = False
+    for one in motion.kinds if isinstance(motion, Various) else [motion]:
+        if not one.modulus < 1 or abs(one.gain - 1) > _UNIT:
+            return False
+        entered = Dyadic.of(one.B)
+        response = [(row @ entered).whole for row in one.rows(rounds)]
+        if any(value < 0 for value in response):
+            return False
+        total = sum(float((row @ entered).floats()) for row in one.rows(rounds))
+        if abs(total - 1) > _INSIDE:
+            return False
+        answers |= any(bool(a) and bool(b) for a, b in pairwise(response))
+    return answers
 
 
 def _private_columns(motion: Linear) -> FloatArray:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from tacit.base.report import Row, component_rows, counted, each, near, some_rounds, typed, up
 from tacit.core.mechanism import Distributed, Mechanism
+from tacit.core.motion import Linear, Various
 from tacit.core.theory import accuracy
 from tacit.core.theory.advice import trusted
 
@@ -129,6 +130,14 @@ def agreement_rows(made: Promise, unit: str = "") -> list[Row]:
     rate: list[Row] = []
     if made.rate is not None:
         rate = [Row("rate", f"{made.rate:.6g}", "what is left of the disagreement after a round")]
+    motion = made.mechanism.motion
+    if isinstance(motion, Linear | Various):
+        from tacit.core.theory.closed_loop import settles_everywhere
+
+        calm = settles_everywhere(motion)
+        told = "no response overshoots, so these agents settle on every connected graph"
+        other = "a response overshoots: these agents settle here, and maybe not on another graph"
+        rate.append(Row("any graph", "yes" if calm else "no", told if calm else other))
     if made.horizon is not None:
         apart = Row("apart", up(made.disagreement), "largest difference between two agents then", unit)
         return [*rate, Row("rounds", f"{made.rounds:,}", "as asked"), apart]
