@@ -44,11 +44,9 @@ from tacit.core.protocol.messages import (
     Present,
     Reason,
     Receipt,
-    Refusal,
     Stop,
 )
 from tacit.core.protocol.moving import Moving
-from tacit.core.protocol.notices import Refused
 from tacit.core.protocol.places import LastUsed, state_leaf
 from tacit.core.protocol.records import Closed, Disclosed, Ended, Keyed, Moved, Shut, Spoke
 from tacit.core.protocol.roster import COORDINATOR, roster_leaf
@@ -70,6 +68,7 @@ def vectors() -> dict[str, Any]:
     kept_once = known_session(2, 3, components=2, law="one-shot", keepers=1)
     sessions = {"server": server, "vector": vector, "graph": ring, "one-shot": once}
     sessions |= {"keepers": kept, "keepers-one-shot": kept_once}
+    sessions["open"] = known_session(3, 1, law="one-shot", quorum=2, keepers=1, closes=2_000_000_000)
     sessions["constant"] = known_session(2, 2, law="constant")
     sessions["metropolis"] = known_session(graph="path:3", rounds=2, weights="metropolis")
     counts = ((0, 0, 1), (0, 1, 2), (1, 0, 3), (1, 1, 4), (1, 2, 1), (2, 1, 1))  # agent 2 leaves itself out
@@ -91,7 +90,7 @@ def vectors() -> dict[str, Any]:
         "digests": _digests(),
         "trees": [_tree(n) for n in (1, 2, 3, 5, 7, 8, 9)],
         "states": [_state(n) for n in (1, 3, 5)],
-        "receipts": [_receipt(server)],
+        "receipts": [_receipt(sessions["open"]), _receipt(server)],
         "masks": [_mask(kept, i, j) for i in (0, 2) for j in (3, 4)],
         "frames": {name: _frames(session) for name, session in sessions.items()},
         "transcripts": {name: _transcripts(session) for name, session in sessions.items()},
@@ -257,13 +256,16 @@ def _state(n: int) -> dict[str, Any]:
 
 
 def _receipt(session: Session) -> dict[str, Any]:
-    """A receipt as it will be; until a session has them, all refuse it."""
-    frame = Codec(session).seal(COORDINATOR, Receipt(1, digest(b"a" * 96)), known_key(COORDINATOR).sign)
-    assert Codec(session).open(frame) == Refused(Refusal.WRONG_ROLE, COORDINATOR)
+    """A receipt; only a session that stays open has any, and others refuse it."""
+    frame = Codec(session).seal(COORDINATOR, Receipt(0, digest(b"a" * 96)), known_key(COORDINATOR).sign)
+    accepted = isinstance(Codec(session).open(frame), Message)
+    assert accepted is (session.closes is not None)
     return {
+        "session": session.id.hex(),
+        "accepted": accepted,
         "sender": COORDINATOR,
         "kind": 12,
-        "round": 1,
+        "round": 0,
         "report": digest(b"a" * 96).hex(),
         "frame": frame.hex(),
     }
@@ -320,6 +322,8 @@ def _frames(session: Session) -> list[dict[str, Any]]:
     said.append((0, Done(session.rounds, bytes(range(32)))))
     if sender == COORDINATOR:
         said.append((sender, LastUsed(session.n).place(0, 1)))
+    if session.closes is not None:
+        said.append((sender, Receipt(0, digest(b"a" * 96))))
     return found + [_frame(codec, codec.seal(i, body, known_key(i).sign)) for i, body in said]
 
 

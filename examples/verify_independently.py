@@ -31,6 +31,7 @@ from wire_independently import (
     PARTS,
     PLACE,
     PRESENT,
+    RECEIPT,
     REPORT,
     STOP,
     Frame,
@@ -126,7 +127,7 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
             elif self.check(m.kind in (CLOSING, OPENING), "wrong-sender"):
                 self.seen(m)
             return
-        if m.kind in (PRESENT, ASK, PLACE):
+        if m.kind in (PRESENT, ASK, PLACE, RECEIPT):
             raise Wrong("wrong-sender")
         if not same(words, m.words() | {"frame": words["frame"]}):
             raise Wrong("altered-line")

@@ -27,6 +27,7 @@ ROUNDS |= {
     "lattice": {"state_exponent": "i", "bits": "i", "reach_exponent": "i"},
     "question?": "m",
     "motion?": "m",
+    "closes?": "i",
 }
 MOTIONS = {"linear": {"A": "l", "B": "l", "C": "l", "names": "l", "private": "l", "norm": "s", "start": "l"}}
 MOTIONS |= {"envelope": {"influence": "l", "lag": "f"}}
@@ -37,9 +38,9 @@ QUESTIONS |= {"group by": "labels question", "several": "questions weights", "me
 SERIES = {"slots": "i", "interval": "f", "begins": "i", "hides": {"kind": "s", "size": "f"}, "mechanism": "s"}
 SERIES |= {"steps": "f", "exponent": "i", "low": "f", "high": "f", "delta": "f"}
 DEFAULTS = {"round": 30.0, "start": 60.0, "repeat": 1.0}  # of deadlines; there are no keepers and weights
-PRESENT, REPORT, FEEDBACK, ASK, DONE, STOP, KEY, MASKED, CLOSING, OPENING, PLACE = range(1, 12)
+PRESENT, REPORT, FEEDBACK, ASK, DONE, STOP, KEY, MASKED, CLOSING, OPENING, PLACE, RECEIPT = range(1, 13)
 FIELDS = {PRESENT: "i", REPORT: "iibd", FEEDBACK: "ibiiddd", ASK: "i", DONE: "id", STOP: "ii", KEY: "d"}
-FIELDS |= {MASKED: "iibddd", CLOSING: "ibidddb", OPENING: "ibdd", PLACE: "iidb"}
+FIELDS |= {MASKED: "iibddd", CLOSING: "ibidddb", OPENING: "ibdd", PLACE: "iidb", RECEIPT: "id"}
 PARTS = (REPORT, MASKED, CLOSING, OPENING)  # what a feedback is computed from
 U_ORDER_8 = (325606250916557431795983626356110631294008115727848805560023387167927233504,
              39382357235489614581723060781553021112529911719440698176882885853963445705823)  # fmt: skip
@@ -203,6 +204,8 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         require(not server or (f["agents"] == len(rows) and f["root"] == committed(rows)))
         self.motion = moving(f["motion"]) if "motion" in f else None
         require(not (self.motion and (keepers or "question" in f)))
+        self.closes = f.get("closes")
+        require(self.closes is None or (server and 0 < self.closes < f["expires"]))
         if not series:
             self.parameters(f["mechanism"], rows if server else [])
             self.lattice = [*map(f["values"].get, ("low", "high"))]
@@ -223,6 +226,7 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         require(len({name.lower() for name in [*self.names, *self.kept]}) == self.n + self.m)
         require(*(int.from_bytes(key, "little") % 2**255 not in SMALL_ORDER for key in self.keys.values()))
         self.series_sizes() if self.series else self.sizes()
+        require(self.closes is None or self.exchanges == 1)
 
     def parameters(self, told: Any, rows: list[Any]) -> None:
         """Read the law. A server's agents may have parameters of their own, in the roster."""
@@ -348,7 +352,7 @@ class Frame:  # ---- 4. frames -------------------------------------------------
         self.digest, self.round = hashlib.sha256(signed).digest(), 0 if self.kind == KEY else b[0]
         self.slot = (self.sender, REPORT if self.kind == MASKED else self.kind, self.round)
         require(self.kind in self.spoken(s), 0 <= self.round <= s.rounds - (self.kind == ASK))
-        require(self.kind not in (*PARTS, FEEDBACK, PLACE) or self.round < s.exchanges)
+        require(self.kind not in (*PARTS, FEEDBACK, PLACE, RECEIPT) or self.round < s.exchanges)
         require(self.kind != DONE or self.round == s.rounds, self.kind != STOP or 0 <= b[1] <= 4)
         if self.kind == KEY:
             u = int.from_bytes(b[0], "little")
@@ -383,7 +387,8 @@ class Frame:  # ---- 4. frames -------------------------------------------------
         if self.sender >= s.n:
             return {KEY, OPENING, ASK, STOP}
         if self.sender == COORDINATOR:
-            return {FEEDBACK, PLACE, ASK, STOP, *([CLOSING] if s.m else [])}
+            more = [*([CLOSING] if s.m else []), *([] if s.closes is None else [RECEIPT])]
+            return {FEEDBACK, PLACE, ASK, STOP, *more}
         said = {KEY, MASKED} if s.m else {REPORT}
         return {ASK, DONE, STOP, *said, *([] if s.series else [PRESENT])}
 

@@ -355,14 +355,19 @@ def test_states_and_places(other, vectors):
 
 
 def test_receipts(other, vectors):
-    """Their bytes are decided, and nobody accepts them yet."""
+    """Both programs accept them in sessions that stay open, and in no others."""
+    sessions = {row["id"]: bytes.fromhex(row["bytes"]) for row in vectors["sessions"].values()}
+    assert {row["accepted"] for row in vectors["receipts"]} == {True, False}
     for row in vectors["receipts"]:
         frame = bytes.fromhex(row["frame"])
         version, _, sender, kind, body = other.unpack(frame[:-64])
         assert (version, sender, kind) == (2, row["sender"], row["kind"])
         assert other.unpack(body) == [row["round"], bytes.fromhex(row["report"])]
-        session = bytes.fromhex(vectors["sessions"]["server"]["bytes"])
-        assert not isinstance(Codec(Session.decode(session)).open(frame), Message)
+        session = sessions[row["session"]]
+        assert isinstance(Codec(Session.decode(session)).open(frame), Message) is row["accepted"]
+        if row["accepted"]:
+            assert other.Frame(other.Session(session), frame).kind == other.RECEIPT
+            continue
         with pytest.raises(other.BAD):
             other.Frame(other.Session(session), frame)
 

@@ -216,7 +216,7 @@ BODY_CASES = [
     (COORDINATOR, Place(3, 1, NOTHING_HEARD, b""), Refusal.NOT_CANONICAL),
     (COORDINATOR, Place(3, 1, HEARD, bytes(31)), Refusal.WRONG_LENGTH),
     (COORDINATOR, Place(3, 1, HEARD, bytes(5 * 32)), Refusal.TOO_LARGE),
-    (COORDINATOR, Receipt(0, HEARD), Refusal.WRONG_ROLE),  # not served yet
+    (COORDINATOR, Receipt(0, HEARD), Refusal.WRONG_ROLE),  # only in sessions that stay open
     (3, Receipt(0, HEARD), Refusal.WRONG_ROLE),
     (3, Ask(4), Refusal.WRONG_ROUND),
     (3, Present(5), Refusal.WRONG_ROUND),

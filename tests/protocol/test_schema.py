@@ -194,6 +194,7 @@ def test_sessions_of_older_versions_are_refused_in_one_sentence(old):
 DEFAULTS = {
     "motion": None,
     "agents": None,
+    "closes": None,
     "coordinator_address": None,
     "deadlines": {},
     "deadlines.repeat": 1.0,

@@ -5,6 +5,8 @@ They follow from `tacit.core.protocol.schema`: a field that names an option ther
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -40,6 +42,32 @@ def session_options(verb: str, **otherwise: str) -> Callable[[options.F], option
         kind = _TYPES[kind_of(setting.field)]
         made.append(click.option(options.spelled(setting.name), setting.name, type=kind, help=words, **shown))
     return options.compose(*made)
+
+
+open_option = click.option(
+    "--open",
+    "open_for",
+    metavar="TIME",
+    help="Stay open for 10m, 24h or 3d: agents come within it, send one message, leave, and fetch the result "
+    "later. Needs --quorum.",
+)
+
+
+def open_seconds(text: str, quorum: int | None) -> float:
+    """Read how long a session stays open; it must say how many are enough."""
+    from tacit.live.fleet.policy import seconds
+
+    found = seconds(text, "--open")
+    if not found >= 1.0:
+        raise click.UsageError(f"--open must be at least 1s, got {text}.")
+    if quorum is None:
+        raise click.UsageError("--open goes with --quorum: say how many messages are enough for a result.")
+    return found
+
+
+def closing_time(text: str, quorum: int | None) -> int:
+    """Return when a session closes that is made now."""
+    return math.ceil(time.time() + open_seconds(text, quorum))
 
 
 def take_settings(verb: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tacit.cli import options, output
-from tacit.cli.field_options import session_options, take_fields
+from tacit.cli.field_options import closing_time, open_option, session_options, take_fields
 from tacit.cli.series_design import (
     asked_often,
     begin_time,
@@ -27,13 +27,14 @@ if TYPE_CHECKING:
     from tacit.core.theory.plan import Plan
     from tacit.live.identity.roster import Roster
 
-_MOST_DAYS = 36_500
+_MOST_DAYS, _WEEK = 36_500, 7 * 86_400
 
 EPILOG = """\b
 Examples:
   tacit session new --roster certificates --loss 1 --range 0:50 --mixing 0.8
   tacit session new --roster keys.txt --graph ring:20 --epsilon 0.1 --range 0:10 --law one-shot
   tacit session new --roster certificates --keepers north,south --loss 0.2 --range 0:10
+  tacit session new --roster certificates --keepers north,south --loss 0.2 --range 0:10 --open 24h --quorum 50
   tacit session new --roster certificates --keepers north,south --loss 1 --ask histogram:0,1,2,5,10
   tacit session new --roster certificates --keepers north,south --loss 1 --range 0:10
     --series 96 --hides step:2 --every 15m
@@ -75,11 +76,12 @@ Examples:
     rounds={"help": "Number of rounds (T).  [default: until agents agree]"},
 )
 @session_options("session")
+@open_option
 @click.option(
     "--days",
     type=options.NUMBER,
     help="Days until the session expires: nobody joins or sends after that.  [default: 7, or twice the "
-    "longest time its rounds can take, if that is longer]",
+    "longest time its rounds can take, if that is longer; with --open 7 more than the window]",
 )
 @click.option(
     "--address",
@@ -102,6 +104,7 @@ def command(
     places: tuple[str, ...],
     keepers: str | None,
     series: int | None,
+    open_for: str | None,
     hides: str | None,
     every: str | None,
     begins: str | None,
@@ -120,6 +123,9 @@ def command(
 
     With --series, --hides and --every it is a series: a mean in every slot, with --loss and --delta for
     all of them together. A series needs --keepers.
+
+    With --open 24h agents come within a day, send one message, leave with a receipt, and come back for the
+    result. Keepers keep their secrets for as long, and one that is lost loses the session.
     """
     from tacit.live.fleet.policy import seconds
     from tacit.live.identity.roster import read_roster
@@ -137,6 +143,8 @@ def command(
         raise click.UsageError(f"--agents is {question.agents}, but {roster_path} names {agents} agents.")
     addresses = _addresses(places, {member.name for member in roster.members})
     if series is not None:
+        if open_for is not None:
+            raise click.UsageError("--open is not for a series: its slots follow the clock.")
         if hides is None or every is None:
             raise click.UsageError("--series needs --hides (like step:2) and --every (like 15m).")
         timing: dict[str, Any] = {
@@ -152,11 +160,15 @@ def command(
         tell(explain_series(made), out, as_json)
         return
     refuse_series_options("hides", "every", "begins", "delta")
+    expires = None if days is None else _expiry(days)
+    if open_for is not None:
+        fields["closes"] = closing_time(open_for, fields["quorum"])
+        expires = expires or fields["closes"] + _WEEK
     session = draft(
         name,
         roster,
         question,
-        expires=None if days is None else _expiry(days),
+        expires=expires,
         keepers=kept,
         anyway=anyway,
         **fields,

@@ -19,6 +19,7 @@ its feedback without further messages.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, Self, cast, final
@@ -27,7 +28,7 @@ import numpy as np
 
 from tacit.base.errors import ParameterError, StateError
 from tacit.core.protocol.codec import Sign, digest
-from tacit.core.protocol.effects import NoiseReady, ReadingReady, Send, Tick
+from tacit.core.protocol.effects import Joined, Left, NoiseReady, ReadingReady, Send, Tick
 from tacit.core.protocol.filter_state import FilterState
 from tacit.core.protocol.keyring import Keyring
 from tacit.core.protocol.machine import AHEAD, TELL_FIRST, TELL_IN_ROUND, Machine
@@ -40,6 +41,7 @@ from tacit.core.protocol.messages import (
     Message,
     Place,
     Reason,
+    Receipt,
     Refusal,
     Stop,
 )
@@ -51,6 +53,7 @@ from tacit.core.protocol.notices import (
     Forgotten,
     MeanPublished,
     NotUsed,
+    ReceiptTaken,
     Refused,
     SlotMissed,
     Spoken,
@@ -192,6 +195,8 @@ class AgentMachine(Machine):
         super().__init__(session, number, sign)
         self.chain = FeedbackChain(OwnPlace(number, session.n))
         self.keyring = Keyring(self.codec, number)
+        self._wall = -math.inf
+        self._received = False  # a receipt, since it was connected last
         parts = chosen_parts(session)
         self._cover = parts.cover(self.codec, number, sign, self.keyring)
         return parts
@@ -240,6 +245,14 @@ class AgentMachine(Machine):
         return self.chain.disputed
 
     @property
+    def rests(self) -> bool:
+        """Whether it may leave, and come back for the result.
+
+        The coordinator has said, over this connection, that its message is recorded.
+        """
+        return self._received and self.phase is P.SPOKEN
+
+    @property
     def wants_noise(self) -> int | None:
         """The update a draw is needed for now, if any."""
         return self.private.update if self.phase is P.DRAWING and not self.private.has_draw else None
@@ -263,6 +276,10 @@ class AgentMachine(Machine):
         return (COORDINATOR, *self.session.keeper_numbers)
 
     # ---- what happened? -----------------------------------------------------------------------------
+
+    def _classify_presence(self, event: Joined | Left) -> tuple[On, Any]:
+        self._received = False
+        return super()._classify_presence(event)
 
     def _classify_start(self) -> On:
         if self._stopped:
@@ -293,6 +310,8 @@ class AgentMachine(Machine):
                 return self._turns.classify(message.body.round), message.body.round
             case Place():
                 return self._classify_place(message, message.body)
+            case Receipt(round=t, report=said) if self.private.digests.get(t) == said:
+                return On.RECEIPT, message
             case Stop() if message.sender == COORDINATOR:
                 return On.STOP, message.body
         return On.REFUSED, Refused(Refusal.NOT_FOR_ME, message.sender)
@@ -486,6 +505,15 @@ class AgentMachine(Machine):
         self.chain.members = members
         self._turns.hear(count, members)
 
+    def _take_receipt(self, message: Message) -> None:
+        """Say nothing more until the session closes: the message is recorded."""
+        assert self.session.closes is not None
+        if not self._received:
+            self._received = True
+            self._notices.append(ReceiptTaken(cast(Receipt, message.body).round))
+        left = self.session.closes - self._wall if self._wall > -math.inf else 0.0
+        self._timers.set("repeat", max(left, 0.0) + self.session.deadlines.round)
+
     def _note_place(self, message: Message) -> None:
         """Note that this key has not spoken elsewhere so far."""
         place = cast(Place, message.body)
@@ -529,6 +557,7 @@ class AgentMachine(Machine):
     # ---- time ---------------------------------------------------------------------------------------
 
     def _tick(self, tick: Tick) -> None:
+        self._wall = tick.wall
         self._turns.tick(tick)
         super()._tick(tick)
 
@@ -541,7 +570,7 @@ class AgentMachine(Machine):
         return due if wake is None else min(wake, due)
 
     def _waiting(self) -> Waiting | None:
-        return None if self.phase in _OVER else self._turns.waiting()
+        return None if self.phase in _OVER or self.rests else self._turns.waiting()
 
     # ---- the end ------------------------------------------------------------------------------------
 
@@ -584,6 +613,7 @@ class AgentMachine(Machine):
         On.FEEDBACK: _keep,
         On.ASKED: _opened,
         On.PLACE: _note_place,
+        On.RECEIPT: None,
         On.MISNAMED: (_dispute, P.STOPPED),
         On.NOISE: _take_noise,
         On.KEY: _take_key,
@@ -623,7 +653,13 @@ class AgentMachine(Machine):
                 On.ASKED: (_opened, P.WAITING),
                 On.READY: (_speak, P.SPOKEN),
             },
-            P.SPOKEN: {**_RUNNING, On.ASKED: _repeat, On.MOVE: (_move, P.WAITING), On.FORKED: _drop},
+            P.SPOKEN: {
+                **_RUNNING,
+                On.ASKED: _repeat,
+                On.RECEIPT: _take_receipt,
+                On.MOVE: (_move, P.WAITING),
+                On.FORKED: _drop,
+            },
             P.SILENT: {
                 **_RUNNING,
                 On.MOVE: _move,
@@ -633,12 +669,12 @@ class AgentMachine(Machine):
             P.FINISHED: {
                 (On.PAST, On.JOINED): _say_done,
                 On.FORGOTTEN: _remind,
-                (On.PLACE, On.MISNAMED, On.KEY, On.AGAIN, On.STOP, On.HALT, On.EXPIRED): None,
+                (On.PLACE, On.MISNAMED, On.KEY, On.AGAIN, On.STOP, On.HALT, On.EXPIRED, On.RECEIPT): None,
                 (On.FEEDBACK, On.ASKED): Machine._impossible,
             },
             P.STOPPED: {
                 (On.FEEDBACK, On.ASKED, On.PAST, On.FORGOTTEN, On.JOINED): Machine._say_stopped,
-                (On.PLACE, On.MISNAMED, On.KEY, On.AGAIN, On.STOP, On.HALT, On.EXPIRED): None,
+                (On.PLACE, On.MISNAMED, On.KEY, On.AGAIN, On.STOP, On.HALT, On.EXPIRED, On.RECEIPT): None,
             },
             P.DECLINED: {
                 (On.KEY, On.JOINED, On.HALT, On.EXPIRED): None,

@@ -75,7 +75,6 @@ class _Head(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=
 _ENCODE = msgspec.msgpack.Encoder().encode
 _HEAD = msgspec.msgpack.Decoder(_Head)
 _BODY = {kind: msgspec.msgpack.Decoder(body) for kind, body in BODIES.items()}
-# Nobody may send a receipt yet: no session has them.
 _FROM_COORDINATOR = {Kind.FEEDBACK, Kind.PLACE, Kind.ASK, Kind.STOP}
 _FROM_AGENTS = {Kind.PRESENT, Kind.REPORT, Kind.ASK, Kind.DONE, Kind.STOP}
 _FROM_MASKED_AGENTS = _FROM_AGENTS - {Kind.REPORT} | {Kind.KEY, Kind.MASKED}
@@ -89,6 +88,7 @@ class _Form(NamedTuple):
 
     width: int  # bytes of one number that is not masked
     limit: Callable[[int], int]  # of such a number, this many bits finer than a state
+    from_coordinator: set[Kind]
     from_masked_agents: set[Kind]
     may_be_lost: bool  # a round can end without a single message
     may_be_heard: bool  # a masked message says what its agent has heard
@@ -100,17 +100,22 @@ def _anything(_sender: int, _update: int, _numbers: tuple[int, ...]) -> bool:
 
 
 def _chosen_form(session: Session) -> _Form:
+    coordinators = _FROM_KEPT_COORDINATOR if session.keepers else _FROM_COORDINATOR
+    if session.closes is not None:
+        coordinators = coordinators | {Kind.RECEIPT}
     if session.series is None:
         # A larger number of one sender could move the mean as far as it likes.
         limit, two = session.lattice.limit, session.mechanism.law.two_valued
         may_say = (lambda i, u, numbers: session.lattice_agent(i).may_say(u, numbers)) if two else _anything
         wide = session.number_bytes
-        return _Form(wide, lambda finer: limit >> finer, _FROM_MASKED_AGENTS, False, True, may_say)
+        said = _FROM_MASKED_AGENTS
+        return _Form(wide, lambda finer: limit >> finer, coordinators, said, False, True, may_say)
     # The feedback of a series is a sum, which has the width of the masked numbers that it is made of. It is
     # limited by all its messages and noise together.
     assert session.mask_bytes is not None
     sums = session.sum_limit(0)
-    return _Form(session.mask_bytes, lambda _: sums, _FROM_SERIES_AGENTS, True, False, _anything)
+    said = _FROM_SERIES_AGENTS
+    return _Form(session.mask_bytes, lambda _: sums, coordinators, said, True, False, _anything)
 
 
 def digest(frame: bytes) -> bytes:
@@ -283,10 +288,10 @@ class Codec:
         return isinstance(self.own(frame).body, Place)
 
     def _may_say(self, sender: int) -> set[Kind]:
-        if not self.session.keepers:
-            return _FROM_COORDINATOR if sender == COORDINATOR else _FROM_AGENTS
         if sender == COORDINATOR:
-            return _FROM_KEPT_COORDINATOR
+            return self._form.from_coordinator
+        if not self.session.keepers:
+            return _FROM_AGENTS
         if sender >= self.session.n:
             return _FROM_KEEPERS
         return self._form.from_masked_agents
@@ -325,7 +330,7 @@ class Codec:
             case Place():
                 return self._wrong_place(body)
             case Receipt():
-                return Refusal.WRONG_ROLE
+                return None if body.round < self.session.exchanges else Refusal.WRONG_ROUND
         return self._wrong_round(body)
 
     def _wrong_counts(self, t: int, count: int, members: int, *, empty: bool) -> Refusal | None:

@@ -37,6 +37,7 @@ from tacit.core.protocol.messages import (
     Opening,
     Present,
     Reason,
+    Receipt,
     Refusal,
     Report,
     Stop,
@@ -60,6 +61,7 @@ from tacit.core.protocol.records import (
     Keyed,
     Opened,
     Record,
+    Reported,
     Shut,
     Unopened,
     require_order,
@@ -112,6 +114,7 @@ class CoordinatorMachine(Machine):
                 continue
             coordinator._replay(record)
             if isinstance(record, Closed):
+                coordinator.course.reports = {}
                 recent.append(shut or record)
                 if record.used:  # otherwise it is a slot that was lost
                     used |= {i: (record.round, frame) for i, frame in recent[-1].each()}
@@ -132,6 +135,10 @@ class CoordinatorMachine(Machine):
                     raise StateError("these records belong to another session.")
                 self.course.opened = True
                 self.course.present.update(record.present)
+            case Reported():
+                report = self.codec.own(record.frame)
+                require_order(self.course.opened and report.sender == record.agent)
+                self.course.reports[record.agent] = report
             case Closed():
                 self._pace.replay(record)
                 self.course.replay(record, map(self.codec.own, record.openings))
@@ -343,7 +350,7 @@ class CoordinatorMachine(Machine):
         self._tell_missing(tell)
 
     def _tell_missing(self, seconds: float) -> None:
-        if self._pace.limit is not None:  # otherwise nobody is waited for
+        if self._pace.tells:
             super()._tell_missing(seconds)
 
     def _tell_round(self, who: int | None) -> None:
@@ -410,6 +417,14 @@ class CoordinatorMachine(Machine):
             return
         self.course.take(body.update, message)
         self._pace.miss(who, gone=False)
+        if self.session.closes is not None:
+            # Its agent leaves with the receipt, and says this never again.
+            self._records.append(Reported(who, message.frame))
+            self._give_receipt(message)
+
+    def _give_receipt(self, report: Message) -> None:
+        """Say that a report is recorded, and will be used."""
+        self._say(report.sender, Receipt(self.round, report.digest))
 
     def _early(self, message: Message) -> None:
         """Note the sender of a report before round 0; do not use the report."""
@@ -424,12 +439,15 @@ class CoordinatorMachine(Machine):
         self._bring_up(message)
 
     def _past_report(self, message: Message) -> None:
-        """Answer a report that was used before.
+        """Answer a report that was used before, or has a receipt.
 
-        It is a replay, or its sender missed the feedback.
+        It is a replay, or its sender missed the answer.
         """
         self._refuse(Refused(Refusal.REPLAY, message.sender))
-        self._bring_up(message)
+        if self._pace.place(message.body) < self.round:
+            self._bring_up(message)
+        elif self._may_answer(message.sender):
+            self._give_receipt(message)
 
     def _answer(self, message: Message) -> None:
         if message.sender in self.session.keeper_numbers:

@@ -329,6 +329,8 @@ class KeeperMachine(Machine):
             self._again(fresh=False)
 
     def _waiting(self) -> Waiting | None:
+        if self.session.closes is not None and self.phase is P.WAITING:
+            return None  # for hours, until it closes
         running = self.phase in (P.WAITING, P.DRAWING, P.SERVING)
         return Waiting(self.update, (COORDINATOR,), 1) if running else None
 

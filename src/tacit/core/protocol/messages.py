@@ -167,7 +167,7 @@ class Place(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
 class Receipt(_Body, frozen=True, array_like=True, forbid_unknown_fields=True):
     """The coordinator has recorded the report with this digest.
 
-    An agent that has it may leave. Its bytes are decided; no session has receipts yet, so all refuse them.
+    An agent that has it may leave. Only sessions that stay open have receipts.
     """
 
     round: Count

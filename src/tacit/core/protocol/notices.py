@@ -475,6 +475,20 @@ class NotUsed(Notice):
 
 @final
 @dataclass(frozen=True)
+class ReceiptTaken(Notice):
+    """The coordinator has recorded this agent's message: it may leave."""
+
+    round: int
+
+    def sentence(self, session: Session) -> str:
+        return (
+            f"The coordinator has recorded this agent's message and signed a receipt: it may leave, and come "
+            f"back for the result until {session.expiry}."
+        )
+
+
+@final
+@dataclass(frozen=True)
 class Equivocated(Notice):
     """`sender` signed two different messages for one round.
 

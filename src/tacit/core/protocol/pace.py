@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from math import inf
 from typing import final
 
 from tacit.core.protocol.codec import Codec
@@ -38,12 +39,15 @@ class Pace(ABC):
         What agents are told to begin.
     nonsense : On
         What follows from a sum that is nonsense.
+    tells : bool
+        Whether the operator is told whom the session waits for.
     """
 
     start: float | None = None
     limit: float | None = None
     first: tuple[Body, ...] = ()
     nonsense: On
+    tells: bool = True
 
     def __init__(self, codec: Codec, course: Course, keyring: Keyring) -> None:
         self._codec, self._session = codec, codec.session
@@ -141,12 +145,13 @@ class Pace(ABC):
 def chosen_pace(codec: Codec, course: Course, keyring: Keyring) -> Pace:
     """Return what opens and closes the rounds of a session."""
     series = codec.session.series
+    if codec.session.closes is not None:
+        return Window(codec.session.closes, codec, course, keyring)
     if series is None:
         return Rounds(codec, course, keyring)
     return Slots(series, codec, course, keyring)
 
 
-@final
 class Rounds(Pace):
     """Rounds that wait for members, with deadlines."""
 
@@ -272,11 +277,81 @@ class Rounds(Pace):
 
 
 @final
+class Window(Rounds):
+    """One round that stays open until a time, for agents that come and leave.
+
+    All of the roster may send until then. The round closes at once if all have sent; and later, once the
+    quorum has sent, if it had not by then.
+    """
+
+    def __init__(self, closes: int, codec: Codec, course: Course, keyring: Keyring) -> None:
+        super().__init__(codec, course, keyring)
+        self._closes, self._now, self._wall = closes, -inf, -inf
+        self.start = self.limit = None
+
+    @property
+    def first(self) -> tuple[Body, ...]:  # type: ignore[override]
+        """Return the request, while messages are taken: others would cost for nothing."""
+        return () if self._course.closing is not None else (Ask(0),)
+
+    def due_to_open(self, *, expired: bool) -> On | None:  # noqa: ARG002
+        """Open round 0 once all keepers are there."""
+        course, session = self._course, self._session
+        if course.opened:
+            return On.COMPLETE if course.round == session.exchanges else On.RESUMED
+        return On.ENOUGH if self._keyring.knows(session.keeper_numbers) else None
+
+    def due_to_shut(self, *, expired: bool) -> On | None:  # noqa: ARG002
+        """Shut the round at its time with a quorum, or when all have sent."""
+        heard, quorum = len(self._course.reports), self._session.least_quorum
+        possible = self._session.n - len(self._course.silent - self._course.reports.keys())
+        over = self._wall >= self._closes or heard >= possible
+        return On.ENOUGH if over and heard >= quorum else None
+
+    def tick(self, tick: Tick) -> None:
+        """Take the time."""
+        self._now, self._wall = tick.now, max(self._wall, tick.wall)
+
+    def wake(self) -> float | None:
+        """When the round closes, while messages are taken."""
+        if self._course.closing is not None or self._wall >= self._closes:
+            return None
+        return self._now + (self._closes - self._wall) if self._now > -inf else -inf
+
+    def close(self, _used: tuple[int, ...], _y: tuple[int, ...]) -> tuple[Notice, ...]:
+        """Wait for nobody: those that have left come back for the result."""
+        return ()
+
+    def classify(self, body: Report, *, known: bool) -> On | Refusal:
+        """Answer a repeated report of the open round with its receipt."""
+        kind = super().classify(body, known=known)
+        return On.PAST if kind is Refusal.REPLAY else kind
+
+    def wanted(self, who: int) -> Ask | None:
+        """Return a request, unless its message is there or comes too late."""
+        return None if self._course.closing is not None else super().wanted(who)
+
+    def missing(self) -> tuple[int, ...]:
+        """Return nobody: the round waits for its time."""
+        return ()
+
+    def waiting(self, phase: Phase) -> Waiting | None:
+        """Return which keepers are missing."""
+        left = [j for j in self._session.keeper_numbers if j not in self._course.openings]
+        if phase is P.GATHERING:
+            left = [j for j in self._session.keeper_numbers if not self._keyring.knows((j,))]
+        elif phase is not P.OPENING:
+            return None
+        return Waiting(self._course.round, tuple(left), len(left)) if left else None
+
+
+@final
 class Slots(Pace):
     """The slots of a series, which follow the clock."""
 
     # Unlike other sessions a series goes on: agents' messages do not depend on feedback.
     nonsense = On.SKIP
+    tells = False
 
     def __init__(self, series: Series, codec: Codec, course: Course, keyring: Keyring) -> None:
         super().__init__(codec, course, keyring)

@@ -133,6 +133,17 @@ class Disclosed(_Record, frozen=True, tag="disclosed"):
 
 
 @final
+class Reported(_Record, frozen=True, tag="reported"):
+    """The coordinator of a session that stays open keeps this report.
+
+    It is recorded before its receipt is sent: the agent leaves then.
+    """
+
+    agent: int
+    frame: bytes
+
+
+@final
 class Shut(_Record, frozen=True, tag="shut"):
     """The coordinator shut a round: exact bytes of closing and reports."""
 
@@ -226,6 +237,7 @@ Record: TypeAlias = (
     | Shut
     | Unopened
     | Sampled
+    | Reported
 )
 
 _DECODER: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)

@@ -283,6 +283,14 @@ class ServerSession(AroundServer, frozen=True, kw_only=True):
     asked: _Question = msgspec.field(name="question", default=None)
     values: _Values
     lattice: _Grid
+    closes: Annotated[
+        Time | None,
+        about(
+            "Until then agents come, send one report, get a receipt, and leave.",
+            otherwise="agents stay",
+            rule="above 0, before `expires`; only where agents make one report",
+        ),
+    ] = None
 
 
 class SeriesSession(AroundServer, frozen=True, kw_only=True):
@@ -590,6 +598,8 @@ def session_of(
     if "coordinator" in fields:
         fields |= {"coordinator": bytes(fields["coordinator"]), "keepers": keepers}
     fields |= {"roster": roster, "expires": int(fields["expires"])}
+    if fields.get("closes") is not None:
+        fields["closes"] = int(fields["closes"])
     if isinstance(fields.get("weights"), tuple):
         fields["weights"] = tuple(sorted(tuple(map(int, row)) for row in fields["weights"]))
     assert isinstance(told, ServerSession | GraphSession | SeriesSession)

@@ -120,6 +120,9 @@ class Session:
     expires : int
         When the session ends for everyone, in seconds since 1970-01-01 00:00 UTC. From then on no member
         joins or sends, by the clock of its own machine.
+    closes : int, optional
+        With a server and one exchange: until then (seconds since 1970) agents come, send their report, get a
+        receipt, and leave; they come back for the result. By default a round waits for who is present.
     series : Series, optional
         Makes the session a series of means. The law, rounds, lattice and adjacency then follow from it: make
         it with `Session.of_series`.
@@ -148,6 +151,7 @@ class Session:
     further: tuple[tuple[str, PerMember], ...] = ()
     series: Series | None = None
     motion: Moving | None = None
+    closes: int | None = None
 
     def __post_init__(self) -> None:
         require_name(self.name, "a session's name")
@@ -158,6 +162,7 @@ class Session:
         else:
             self._check_series(self.series)
         self._check_masks()
+        self._check_window()
 
     @classmethod
     def of_series(cls, series: Series, **rest: Any) -> Session:
@@ -408,6 +413,20 @@ class Session:
             raise ParameterError(
                 f"a message must fit in {MOST_NUMBER_BYTES} bytes, but {self.components} masked components "
                 f"of {self.mask_bytes} bytes do not. Use fewer components or a coarser lattice."
+            )
+
+    def _check_window(self) -> None:
+        if self.closes is None:
+            return
+        if self.edges is not None or self.series is not None or self.exchanges != 1:
+            raise ParameterError(
+                "a session that stays open must have a server, and agents that make one report: ask with one "
+                "round, or with keepers and one-shot noise."
+            )
+        if type(self.closes) is not int or not 0 < self.closes < self.expires:
+            raise ParameterError(
+                f"closes must be a whole number of seconds before the session expires ({self.expires}), got "
+                f"{self.closes!r}."
             )
 
     def _set(self, name: str, value: object) -> None:

@@ -35,6 +35,7 @@ class On(_Name):
     ENDED = "start after the end"
     FEEDBACK = "feedback for now or later"
     PLACE = "place"
+    RECEIPT = "receipt"
     MISNAMED = "place of a message not made here"
     REPORT = "report for now or later"
     LATE = "report for a past round"

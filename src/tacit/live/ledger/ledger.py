@@ -135,11 +135,20 @@ class Ledger(Log):
             "disclosed": "sessions with keepers" if session.keepers else "",
             "sampled": "series" if session.series is not None else "",
         }
+        for kind, what in needed.items():
+            if what:
+                self._require_kind(kind, what)
+
+    def require_reports(self) -> None:
+        """Refuse an old ledger that cannot hold reports as they come."""
+        self._require_kind("reported", "sessions that stay open")
+
+    def _require_kind(self, kind: str, what: str) -> None:
         with self._using():
-            missing = [what for kind, what in needed.items() if what and not self._store.takes(kind)]
-        if missing:
+            takes = self._store.takes(kind)
+        if not takes:
             raise LedgerError(
-                f"{self.path} was made by an older version of tacit and cannot hold {missing[0]}: give "
+                f"{self.path} was made by an older version of tacit and cannot hold {what}: give "
                 "another --ledger for this session, and keep this one for others."
             )
 

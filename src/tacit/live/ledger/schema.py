@@ -38,14 +38,14 @@ CREATE TABLE record (
     session BLOB NOT NULL CHECK (typeof(session) = 'blob' AND length(session) = 32),
     kind TEXT NOT NULL CHECK (kind IN (
         'capped', 'reserved', 'began', 'spoke', 'moved', 'silenced', 'opened', 'closed', 'evidence', 'ended',
-        'settled', 'keyed', 'erasing', 'disclosed', 'shut', 'unopened', 'sampled')),
+        'settled', 'keyed', 'erasing', 'disclosed', 'shut', 'unopened', 'sampled', 'reported')),
     number INTEGER NOT NULL CHECK (typeof(number) = 'integer' AND number >= 0),
     loss REAL CHECK ((loss IS NOT NULL) = (kind = 'spoke') AND (loss IS NULL OR loss >= 0)),
     salt BLOB CHECK (salt IS NULL OR (typeof(salt) = 'blob' AND length(salt) = 16)),
     data BLOB NOT NULL CHECK (typeof(data) = 'blob' AND (salt IS NOT NULL OR length(data) = 32)),
     digest BLOB NOT NULL CHECK (typeof(digest) = 'blob' AND length(digest) = 32),
     CHECK (number = 0 OR kind IN ('spoke', 'moved', 'closed', 'evidence', 'capped', 'keyed', 'disclosed',
-        'shut', 'unopened', 'sampled')),
+        'shut', 'unopened', 'sampled', 'reported')),
     -- One message or opening per update, one feedback per round, ever; the rest once per session.
     UNIQUE (session, kind, number)
 );

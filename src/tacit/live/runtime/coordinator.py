@@ -129,6 +129,8 @@ class Coordinator(Participant):
         # With another ledger it would not know of rounds that agents have already completed. Whoever brings
         # another log looks after that.
         if isinstance(ledger, Ledger):
+            if self.session.closes is not None:
+                ledger.require_reports()
             self._bind(ledger, marked=False)
             if self._witness is not None:
                 key_guard.take_witness(ledger, self._witness)
