@@ -241,7 +241,8 @@ def test_options_choose_attributes_of_a_session():
     assert schema.chosen(given) == {"deadlines": Deadlines(round=5.0), "quorum": 2, "start": None}
     usual = Deadlines(10, 5, 0.5)
     assert schema.chosen({"start_deadline": 1.0}, deadlines=usual) == {"deadlines": Deadlines(10, 1, 0.5)}
-    assert [setting.name for setting in schema.settings("hub")] == ["round_deadline", "start_deadline"]
+    options = ["round_deadline", "start_deadline", "quorum"]
+    assert [setting.name for setting in schema.settings("hub")] == options
     with pytest.raises(ParameterError, match="no option 'surprise'"):
         schema.chosen({"surprise": 1})
     with pytest.raises(ParameterError, match="round deadline"):

@@ -142,7 +142,7 @@ class Fleet:
 
     def policy(self, name, value=5.0, *, role="agent", trust=(), value_table=None, **limits):
         """Write a member's policy and return its path."""
-        more = {}
+        more = {"limits": limits} if limits else {}
         if role == "agent":
             file = self.folder / f"{name}.value"
             file.write_text(repr(value))

@@ -24,8 +24,9 @@ _RELEASE_AFTER = (1, 10)
 """Release memory after this many sessions: later ones load nothing new."""
 
 EPILOG = """\b
-Example:
+Examples:
   tacit agent alice.toml --log alice.jsonl --status 9465
+  tacit agent alice.toml --visit 1h
 \b
 Exit codes: 0 stopped by SIGTERM or Ctrl-C, 2 the policy or the keys cannot be used, 4 the ledger
 cannot be trusted. Started again, it continues with sessions that were not over. While its disk is
@@ -39,19 +40,34 @@ open its log anew.
 @click.option(
     "--log", type=click.Path(dir_okay=False, path_type=Path), help="Write the log here, as JSON lines."
 )
+@click.option(
+    "--visit",
+    metavar="TIME",
+    help="Connect once in every 10m, 1h or 1d, at a random moment, and leave when nothing is to be said: for "
+    "sessions that stay open.",
+)
+@click.option("--once", is_flag=True, help="Connect once, now, and end; run it again for the results.")
 @status_options
 @click.option("--json", "as_json", is_flag=True, help="Print each mean as a JSON line.")
-def command(*, policy: Path, log: Path | None, as_json: bool, **given: Any) -> None:
+def command(
+    *, policy: Path, log: Path | None, visit: str | None, once: bool, as_json: bool, **given: Any
+) -> None:
     """Join the sessions of a hub that the owner's POLICY file allows.
 
     It runs until it is stopped. Before it reads the value or sends anything, it checks each session
     against the policy, and its cost against the caps in the ledger. After a refusal the hub gets one
     word, and the log here has the reason. With `role = "keeper"` it is a keeper of the hub's sessions
     instead.
+
+    A session that stays open takes one message from agents that come and go: with --visit or --once the
+    agent leaves with the hub's receipt, and a later visit fetches the result.
     """
     running.use_one_thread()
-    from tacit.live.fleet.policy import read_policy
+    from tacit.live.fleet.policy import read_policy, seconds
 
+    if once and visit is not None:
+        raise click.UsageError("--once is one visit: leave --visit out.")
+    visits = {"visit": None if visit is None else seconds(visit, "--visit"), "once": once}
     found, place = read_policy(policy), StatusPlace.taken(given)
     again = asyncio.Event()
     with running.exits(stopped=0), NoticeLog(log, {}) as told:
@@ -61,7 +77,7 @@ def command(*, policy: Path, log: Path | None, as_json: bool, **given: Any) -> N
             again.set()
 
         read = partial(read_policy, policy)
-        running.run(lambda: _follow(found, told, place, as_json, read=read, again=again), hangup)
+        running.run(lambda: _follow(found, told, place, as_json, visits, read=read, again=again), hangup)
 
 
 @final
@@ -88,6 +104,7 @@ async def _follow(
     told: NoticeLog,
     place: StatusPlace,
     as_json: bool,
+    visits: dict[str, Any],
     *,
     read: Callable[[], Policy],
     again: asyncio.Event,
@@ -122,13 +139,16 @@ async def _follow(
         nonlocal used, tried
         while True:
             try:
-                async with FleetAgent(tried, tell=_SmallLog(told)) as agent:
+                async with FleetAgent(tried, tell=_SmallLog(told), **visits) as agent:
                     used, shown.pages = tried, AgentPages(agent)
                     told(Following(agent.name, ", ".join(used.hubs)))
                     try:
-                        tried = await _first(means(agent), asked())
+                        following = await _first(means(agent), asked())
                     finally:
                         shown.pages, shown.why = None, "it is starting"
+                if following is None:
+                    return
+                tried = following
             except (DiskFull, NotCurrent):
                 raise
             except TacitError as error:
@@ -149,13 +169,17 @@ async def _follow(
         await wait_and_run(follow, waits, policy.ledger.parent)
 
 
-async def _first(means: Coroutine[Any, Any, None], asked: Coroutine[Any, Any, Policy]) -> Policy:
-    """Wait for another policy; raise what ends the means before."""
+async def _first(means: Coroutine[Any, Any, None], asked: Coroutine[Any, Any, Policy]) -> Policy | None:
+    """Wait for another policy; raise what ends the means before.
+
+    None if they have ended in order, after the one visit.
+    """
     tasks = asyncio.ensure_future(means), asyncio.ensure_future(asked)
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if tasks[0].done():
             tasks[0].result()
+            return None
         return await tasks[1]
     finally:
         for task in tasks:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tacit.cli import options, output, running
-from tacit.cli.field_options import session_options, take_settings
+from tacit.cli.field_options import open_option, open_seconds, session_options, take_settings
 from tacit.cli.series_design import delta_option, hides_option, refuse_series_options, series_option
 from tacit.live.fleet.orders import USUAL_WORDS
 
@@ -26,6 +26,7 @@ Examples:
   tacit hub run hub --loss 0.1 --range 0:50 --keepers north,south
   tacit hub run hub --loss 1 --ask histogram:0,1,2,5,10 --keepers north,south
   tacit hub run hub --loss 0.01 --range 0:50 --every 60s --name load
+  tacit hub run hub --loss 0.1 --range 0:50 --keepers north,south --open 24h --quorum 500 --detach
   tacit hub run hub --series 35040 --every 15m --hides step:2 --loss 1 --range 0:10
     --keepers north,south --name year
 \b
@@ -92,6 +93,12 @@ _LOOK = 0.1
     "--wait", type=options.NUMBER, default=60.0, show_default=True, help="Seconds to wait for enough members."
 )
 @session_options("hub", **USUAL_WORDS)
+@open_option
+@click.option(
+    "--results",
+    metavar="TIME",
+    help="With --open: how long after it closes agents can fetch the result.  [default: as long as --open]",
+)
 @click.option("--detach", is_flag=True, help="Do not wait for the result.")
 @options.anyway_option
 @options.json_option
@@ -109,6 +116,8 @@ def command(
     keepers: str | None,
     least: int,
     wait: float,
+    open_for: str | None,
+    results: str | None,
     detach: bool,
     anyway: bool,
     as_json: bool,
@@ -122,6 +131,10 @@ def command(
     would say nothing is refused, unless you give --anyway.
 
     Noise is drawn once and one round is enough, unless you give --mixing or --law.
+
+    With --open 24h the session stays open for a day, for all agents that are enrolled: they come, send one
+    message, leave with a receipt, and fetch the result later. Their policies must allow sessions as long
+    (`longest`). Keepers keep their secrets for as long, and one that is lost loses the session.
 
     With --series it is one session with a mean in every slot, for the agents that are connected when it
     is made; --loss and --delta are for all means together. The command prints the promise, and ends when
@@ -150,12 +163,10 @@ def command(
     require_pattern(agents)
     if not wait >= 0:
         raise InputError(f"--wait must be at least 0 seconds, got {wait:g}.")
-    kept = () if keepers is None else tuple(one.strip() for one in keepers.split(","))
-    for one in kept:
-        require_name(one, "a keeper's name")
-    if len(set(kept)) < len(kept):
-        raise InputError(f"--keepers must be different members, got {keepers}.")
+    kept = _kept(keepers)
+    least = max(least, settings["quorum"] or 0)
     rules = SessionOrder({}, agents, kept, least, wait, settings, anyway=anyway)
+    rules = msgspec.structs.replace(rules, **_window(open_for, results, settings["quorum"], series))
     rules.fields(least)  # refuses what no session can have
     if series is None:
         refuse_series_options("hides", "begins", "delta")
@@ -186,11 +197,41 @@ def _expected(store: HubStore, order: SessionOrder, *, at_once: bool) -> int:
 
     The hub looks again at those who are there when a session begins.
     """
+    if order.open is not None:
+        return order.least  # no more are sure to come
     names = [row["name"] for row in store.members() if row["role"] == "agent" and order.wants(row["name"])]
     if at_once:
         connected = {row["name"] for row in store.members() if row["connected"]}
         names = [name for name in names if name in connected]
     return max(order.least, len(names)) if names else 0
+
+
+def _kept(keepers: str | None) -> tuple[str, ...]:
+    from tacit.base.errors import InputError
+    from tacit.core.protocol.roster import require_name
+
+    kept = () if keepers is None else tuple(one.strip() for one in keepers.split(","))
+    for one in kept:
+        require_name(one, "a keeper's name")
+    if len(set(kept)) < len(kept):
+        raise InputError(f"--keepers must be different members, got {keepers}.")
+    return kept
+
+
+def _window(
+    open_for: str | None, results: str | None, quorum: int | None, series: int | None
+) -> dict[str, Any]:
+    """Return what an order has of a session that stays open."""
+    from tacit.live.fleet.policy import seconds
+
+    if open_for is None:
+        if results is not None:
+            raise click.UsageError("--results goes with --open.")
+        return {}
+    if series is not None:
+        raise click.UsageError("--open is not for a series: its slots follow the clock.")
+    served = None if results is None else seconds(results, "--results")
+    return {"open": open_seconds(open_for, quorum), "results": served}
 
 
 def _asked_fields(question: Plan) -> dict[str, Any]:

@@ -168,7 +168,7 @@ class Quorum(Group, frozen=True, rename={"quorum": "round"}):
         about(
             "Minimum messages to close a round.",
             option="quorum",
-            verbs=("session",),
+            verbs=("session", "hub"),
             otherwise="over half; on a graph 2",
             rule="1 to N; always written",
         ),

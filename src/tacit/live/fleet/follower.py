@@ -15,6 +15,7 @@ stopped resumes them.
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
@@ -93,6 +94,8 @@ _MEANS = 1000
 _LOOK = 60.0  # seconds between checks of the certificate and of the ledger's size
 _MOST_HEARD = 1000  # offers and lists that wait to be handled; a hub offers again when it is connected anew
 _ENDING = ".session"
+_LEAST_VISIT = 60.0  # seconds between two visits of an agent
+_QUIET, _GIVEN_UP = 5, 60  # seconds in which nothing comes, until a visit is over: all is said, or not
 
 
 @final
@@ -147,6 +150,11 @@ class FleetAgent:
     value : callable, optional
         Returns the value when a session or a slot of a series begins, in place of a source in the policy's
         file. It may be a coroutine function; one that is not runs on a thread of its own.
+    visit : float, optional
+        Connect once in so many seconds only, at a random moment, and leave when there is nothing more to say
+        or to hear. By default an agent stays connected; sessions that do not stay open need that.
+    once : bool
+        Connect once, at once, and end then.
     tell : callable, optional
         Called with each notice (`tacit.core.protocol.notices.Notice`), and with how often its like happened
         today, or 0. Nothing private is in a notice.
@@ -157,12 +165,21 @@ class FleetAgent:
         policy: Policy | Path | str,
         *,
         value: Callable[[], Any] | None = None,
+        visit: float | None = None,
+        once: bool = False,
         tell: Tell = say_nothing,
         clock: Clock | None = None,
     ) -> None:
         if isinstance(policy, Policy) and value is not None:
             raise InputError("a value's function goes with the path of a policy: read_policy(path, value).")
         self.policy = policy if isinstance(policy, Policy) else read_policy(policy, value)
+        if (visit is not None or once) and self.policy.role == KEEPER:
+            raise InputError(
+                "a keeper must stay connected: sessions wait for it. Leave --visit and --once out."
+            )
+        if visit is not None and not visit >= _LEAST_VISIT:
+            raise InputError(f"the time between visits must be at least {_LEAST_VISIT:g} s, got {visit:g} s.")
+        self._period, self._once = visit, once
         leave_no_core()
         self._clock = clock or SystemClock()
         self.tell = Teller(tell, self._clock.wall)
@@ -188,6 +205,10 @@ class FleetAgent:
         )
         self._ledger: Ledger | None = None
         self._sessions: dict[bytes, asyncio.Future[None]] = {}
+        self._agents: dict[bytes, Agent] = {}  # those that have begun
+        self._considering = self._gone = (
+            False  # whether an offer is judged now; whether the one visit is over
+        )
         self._means: deque[FleetMean] = deque(maxlen=_MEANS)
         self._news = asyncio.Event()
         self._failed: Exception | None = None
@@ -231,6 +252,10 @@ class FleetAgent:
         ]
         for task in self._tasks:
             task.add_done_callback(self._ended)
+        if self._once or self._period is not None:
+            self.connection.rest()
+            self._tasks.append(asyncio.ensure_future(self._visit()))
+            self._tasks[-1].add_done_callback(self._ended)
         return self
 
     async def __aexit__(
@@ -251,6 +276,8 @@ class FleetAgent:
                 yield self._means.popleft()
             if self._failed is not None:
                 raise self._failed
+            if self._gone:
+                return
             self._news.clear()
             await self._news.wait()
 
@@ -313,6 +340,40 @@ class FleetAgent:
         self._failed = self._failed or error
         self._news.set()
 
+    # ---- visits ---------------------------------------------------------------------------------------
+
+    async def _visit(self) -> None:
+        """Connect once in every period, at a random moment.
+
+        So the agents of a session that stays open come spread over its time, and not all at its beginning.
+        """
+        while True:
+            before = 0.0 if self._period is None else random.uniform(0.0, self._period)
+            await self._clock.sleep(before)
+            self.connection.wake()
+            await self._all_said()
+            self.connection.rest()
+            if self._period is None:
+                self._gone = True
+                self._news.set()
+                return
+            await self._clock.sleep(self._period - before)
+
+    async def _all_said(self) -> None:
+        """Wait until the hub has nothing more, and every session can do without this agent for now."""
+        quiet, heard = 0, (-1, 0)
+        while quiet < (_QUIET if self.connection.connected and self._rests else _GIVEN_UP):
+            now = (self.connection.frames, len(self._sessions))
+            quiet, heard = (0, now) if now != heard else (quiet + 1, heard)
+            await self._clock.sleep(1.0)
+
+    @property
+    def _rests(self) -> bool:
+        """Whether every session has its message, so that this agent may leave."""
+        if self._heard or self._considering:
+            return False
+        return all((one := self._agents.get(id_)) is not None and one.rests for id_ in self._sessions)
+
     # ---- what the hub says ----------------------------------------------------------------------------
 
     def _here(self, here: bool) -> None:
@@ -357,7 +418,9 @@ class FleetAgent:
             while self._heard and self._failed is None:
                 match self._heard.popleft():
                     case SessionOffer() as offer, hub_key:
+                        self._considering = True
                         await self._consider(offer, hub_key)
+                        self._considering = False
                     case RevocationNews(revoked=data), _ if len(data) <= LIST_BYTES:
                         with suppress(TacitError):  # an older list, or one that is known
                             await in_worker(partial(self.identity.install_revocations, data))
@@ -491,6 +554,7 @@ class FleetAgent:
             self.tell(ParticipationFailed(self.name, session.name, str(error)))
         finally:
             self._sessions.pop(session.id, None)
+            self._agents.pop(session.id, None)
             self.standings.pop(session.id, None)
             # The ledger has recorded the end by now. After a crash before this line the next start finds the
             # file, sees by the ledger that the session is over, and removes it then. A member that is being
@@ -544,6 +608,7 @@ class FleetAgent:
         )
         del value  # the member has the only copy
         async with member:
+            self._agents[session.id] = member
             self.tell(SessionJoined(self.name, session.name, self.policy.role))
             result = await member.result()
         self._note(session, result)

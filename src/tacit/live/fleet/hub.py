@@ -14,6 +14,7 @@ import asyncio
 import time
 from collections import Counter
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, final
 
@@ -90,7 +91,9 @@ from tacit.live.identity.identity import (
     renew_agent,
     renew_authority,
 )
-from tacit.live.identity.register import REVOKED
+from tacit.live.identity.keys import key_bytes
+from tacit.live.identity.register import REVOKED, enrolled
+from tacit.live.identity.roster import COORDINATOR as COORDINATOR_NAME
 from tacit.live.ledger import key_guard
 from tacit.live.ledger.ledger import Ledger
 from tacit.live.ledger.log import Log
@@ -368,9 +371,11 @@ class Hub:
         title = name if row["every"] is None else f"{name}-{number}"
         session = instance(order, design, title, agents, keepers, now=now)
         if not order.anyway and session.series is None:
-            if (radius := self._radii.get((name, session.n))) is None:
+            # Of a session that stays open only the quorum is sure to come.
+            count = session.n if session.closes is None else session.least_quorum
+            if (radius := self._radii.get((name, count))) is None:
                 self._designing.add(name)
-                self.gateway.go_on(self._foresee(name, session))
+                self.gateway.go_on(self._foresee(name, session, count))
                 return
             try:
                 require_useful(radius, session.lattice.high - session.lattice.low)
@@ -397,10 +402,12 @@ class Hub:
             members[name] for name in order.keepers if name in members and members[name].role == KEEPER
         ]
         agents = [
-            member
+            _listed(member)
             for member in sorted(members.values(), key=lambda one: one.name)
             if member.role == AGENT and order.wants(member.name) and not self._skipped(task, member.name)
         ]
+        if order.open is not None and len(keepers) == len(order.keepers):
+            agents = [one for one in self._enrolled() if order.wants(one.name)]
         missing = None
         if away := [name for name in order.keepers if name not in {keeper.name for keeper in keepers}]:
             missing = f"waits for the keeper {', '.join(away)}"
@@ -409,7 +416,19 @@ class Hub:
         ahead = 0.0 if self._lease is None else self._lease.clock_ahead
         if order.series is not None and abs(ahead) > CLOCKS_DIFFER:
             missing = clock_wrong(ahead)
-        return [_listed(one) for one in agents], [_listed(one) for one in keepers], missing
+        return agents, [_listed(one) for one in keepers], missing
+
+    def _enrolled(self) -> list[Member]:
+        """Return all that may be agents of a session that stays open, connected or not.
+
+        They are those of the register, and those that have connected here, if this host has no authority.
+        """
+        now, known = self._clock.wall(), self.store.members()
+        keepers = {row["name"] for row in known if row["role"] == KEEPER}
+        found = {row["name"]: row["key"] for row in known if row["expires"] and row["expires"] > now}
+        found |= enrolled(self.home / AUTHORITY, datetime.fromtimestamp(now, UTC))
+        agents = found.keys() - keepers - {COORDINATOR_NAME}
+        return [Member(name, key_bytes(found[name], f"the key of {name}")) for name in sorted(agents)]
 
     def _put_off(self, row: StoreRow, order: SessionOrder, why: str, now: float) -> None:
         """Try again later: a schedule at its next time, others within `wait`."""
@@ -435,10 +454,10 @@ class Hub:
         finally:
             self._designing.discard(task)
 
-    async def _foresee(self, task: str, session: Session) -> None:
+    async def _foresee(self, task: str, session: Session, count: int) -> None:
         """Compute the radius of a session before it is offered."""
         try:
-            self._radii[task, session.n] = await in_worker(lambda: radius_for(session, session.n))
+            self._radii[task, count] = await in_worker(lambda: radius_for(session, count))
         finally:
             self._designing.discard(task)
 

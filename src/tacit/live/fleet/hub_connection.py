@@ -103,6 +103,10 @@ class HubConnection:
         self._position, self._told = position, b""
         self._last: str | None = None
         self._again = False
+        self._awake = asyncio.Event()
+        self._awake.set()
+        self.frames = 0
+        """How many frames have come from the hub."""
         self._members = 0  # of the largest session so far: how large the fleet is, as far as known here
         self.hub_key = b""
         """The hub's signing key, as the authority vouches for it; empty before the first connection."""
@@ -163,6 +167,17 @@ class HubConnection:
         position = self._position()
         return b"" if position is None else position.told()
 
+    def rest(self) -> None:
+        """Disconnect, and stay away until `wake`."""
+        self._awake.clear()
+        if self._link is not None:
+            self._again = True
+            self._link.close(CloseCode.NORMAL_CLOSURE)
+
+    def wake(self) -> None:
+        """Connect again after `rest`."""
+        self._awake.set()
+
     def leave(self) -> None:
         """Close the connection, and handle nothing more that came over it."""
         if self._link is not None:
@@ -185,6 +200,7 @@ class HubConnection:
     async def _dial(self) -> None:
         wait, since = _FIRST_WAIT, time.monotonic()
         while True:
+            await self._awake.wait()
             try:
                 link = await self._reached()
             except _FAILURES as error:
@@ -295,6 +311,7 @@ class HubConnection:
 
     def heard(self, link: Link, data: bytes) -> None:
         """Handle a frame of a session, or a control message."""
+        self.frames += 1
         kind, rest = data[:1], data[1:]
         if kind == SESSION:
             if (channel := self._channels.get(rest[:ID_BYTES])) is not None:

@@ -91,6 +91,11 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Makes it an order for a series.
     anyway : bool
         Run it even if the mean would say nothing: see `tacit.core.theory.advice.require_useful`.
+    open : float, optional
+        For so many seconds the session stays open, to all that are enrolled: they come, send one message, and
+        leave with a receipt. It needs a quorum among the `settings`.
+    results : float, optional
+        How many seconds after it closes they can fetch the result; as long as it was open unless given.
     """
 
     question: dict[str, Any]
@@ -101,6 +106,8 @@ class SessionOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: dict[str, Any] = {}
     series: SeriesOrder | None = None
     anyway: bool = False
+    open: float | None = None
+    results: float | None = None
 
     def fields(self, agents: int) -> dict[str, Any]:
         """Return the fields of a session that do not follow from the question."""
@@ -168,7 +175,7 @@ def instance(
     now: float,
 ) -> Session:
     """Return a session of this design for these members, that begins now."""
-    series, lattice, deadlines = design.series, design.lattice, design.deadlines
+    series, lattice, deadlines, closes = design.series, design.lattice, design.deadlines, None
     if series is None or order.series is None:
         deadlines = order.fields(len(members))["deadlines"]
         longest = deadlines.start + design.rounds * deadlines.round
@@ -176,6 +183,9 @@ def instance(
         placed = ClientServer(design.mechanism.law, agents=len(members), keepers=len(keepers))
         fitting = reaching(placed, design.rounds, lattice.low, lattice.high, components=design.components)
         lattice = replace(lattice, reach_exponent=fitting.reach_exponent)  # it depends on how many they are
+        if order.open is not None:
+            closes = math.ceil(now + order.open)
+            ends = closes + max(_LEAST_LIFE, order.open if order.results is None else order.results)
     else:
         series = msgspec.structs.replace(series, begins=order.series.beginning(now))
         ends = series.ends + max(_LEAST_LIFE, 2 * series.interval)
@@ -187,10 +197,11 @@ def instance(
         name=name,
         roster=tuple(members),
         keepers=tuple(keepers),
-        quorum=None,
+        quorum=order.settings.get("quorum"),
         start=None,
         mask_bytes=None,
         expires=min(math.ceil(ends), LAST_EXPIRY),
+        closes=closes,
     )
 
 

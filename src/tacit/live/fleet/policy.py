@@ -191,6 +191,8 @@ class Policy:
             return PolicyRefusal("roster", f"{where} does not name {me[0]} with its key as {self.role}")
         if now >= session.expires:
             return PolicyRefusal("expired", f"{where} expired on {session.expiry}")
+        if session.closes is not None and now >= session.closes and self.role == AGENT:
+            return PolicyRefusal("expired", f"{where} has closed: a message would be in no sum")
         if session.expires - now > self.longest:
             return PolicyRefusal(
                 "long",

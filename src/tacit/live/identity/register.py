@@ -240,6 +240,18 @@ def opened(home: Path, authority: Authority) -> Iterator[Register]:
         os.close(descriptor)
 
 
+def enrolled(home: Path, now: datetime) -> list[tuple[str, str]]:
+    """Return name and key of all that an authority lets in now.
+
+    Nothing is locked: the file is replaced as a whole. There are none where there is no register.
+    """
+    found: dict[str, Entry] = {}
+    for entry in _entries(home / SIGNED):
+        if entry.revoked is None and entry.expires > now:
+            found[entry.name] = entry
+    return [(name, entry.key) for name, entry in found.items()]
+
+
 _DECODER = msgspec.json.Decoder(Entry)  # made here and not by the threads that read: see `protocol.schema`
 
 

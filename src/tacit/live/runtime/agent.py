@@ -177,6 +177,11 @@ class Agent(Participant):
         """The largest possible loss of the whole session, for its adjacency."""
         return exact_loss.up(self.session.planned(self.number))
 
+    @property
+    def rests(self) -> bool:
+        """Whether it may leave now, and come back for the result."""
+        return isinstance(self.machine, AgentMachine) and self.machine.rests
+
     # ---- before anything is sent ----------------------------------------------------------------------
 
     def _ledger_path(self, path: Path) -> Path:
