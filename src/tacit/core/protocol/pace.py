@@ -146,12 +146,25 @@ def chosen_pace(codec: Codec, course: Course, keyring: Keyring) -> Pace:
     """Return what opens and closes the rounds of a session."""
     series = codec.session.series
     if codec.session.closes is not None:
-        return Window(codec.session.closes, codec, course, keyring)
+        return OpenRound(codec.session.closes, codec, course, keyring)
     if series is None:
         return Rounds(codec, course, keyring)
     return Slots(series, codec, course, keyring)
 
 
+def _of_open_round(course: Course, body: Report, *, known: bool) -> On | Refusal:
+    """Classify a report by the round that is open."""
+    u, t = body.update, course.round
+    if u != t:
+        return On.LOST if u > t else On.PAST if known else On.LATE
+    if known:
+        return Refusal.REPLAY
+    # Its sender has moved by feedback that is not in this ledger. A mean of different histories would not
+    # be the mechanism, and no verifier could recompute it.
+    return On.REPORT if body.heard == course.before else Refusal.OTHER_HISTORY
+
+
+@final
 class Rounds(Pace):
     """Rounds that wait for members, with deadlines."""
 
@@ -224,14 +237,7 @@ class Rounds(Pace):
 
     def classify(self, body: Report, *, known: bool) -> On | Refusal:
         """Take the open round's reports of those who know its history."""
-        u, t = body.update, self._course.round
-        if u != t:
-            return On.LOST if u > t else On.PAST if known else On.LATE
-        if known:
-            return Refusal.REPLAY
-        # Its sender has moved by feedback that is not in this ledger. A mean of different histories would not
-        # be the mechanism, and no verifier could recompute it.
-        return On.REPORT if body.heard == self._course.before else Refusal.OTHER_HISTORY
+        return _of_open_round(self._course, body, known=known)
 
     def wanted(self, who: int) -> Ask | None:
         """Return a request, unless its message is there."""
@@ -277,22 +283,25 @@ class Rounds(Pace):
 
 
 @final
-class Window(Rounds):
+class OpenRound(Pace):
     """One round that stays open until a time, for agents that come and leave.
 
     All of the roster may send until then. The round closes at once if all have sent; and later, once the
     quorum has sent, if it had not by then.
     """
 
+    nonsense = On.NONSENSE
+
     def __init__(self, closes: int, codec: Codec, course: Course, keyring: Keyring) -> None:
         super().__init__(codec, course, keyring)
         self._closes, self._now, self._wall = closes, -inf, -inf
-        self.start = self.limit = None
 
     @property
     def first(self) -> tuple[Body, ...]:  # type: ignore[override]
-        """Return the request, while messages are taken: others would cost for nothing."""
+        """Return the request, while messages are taken; others cost for nothing."""
         return () if self._course.closing is not None else (Ask(0),)
+
+    # ---- what is due --------------------------------------------------------------------------------
 
     def due_to_open(self, *, expired: bool) -> On | None:  # noqa: ARG002
         """Open round 0 once all keepers are there."""
@@ -308,8 +317,14 @@ class Window(Rounds):
         over = self._wall >= self._closes or heard >= possible
         return On.ENOUGH if over and heard >= quorum else None
 
+    def may_end(self) -> bool:
+        """Whether all are done; otherwise those that come back are served."""
+        return len(self._course.done) == self._session.n
+
+    # ---- time and members ---------------------------------------------------------------------------
+
     def tick(self, tick: Tick) -> None:
-        """Take the time."""
+        """Take the time. A clock that is set back opens nothing again."""
         self._now, self._wall = tick.now, max(self._wall, tick.wall)
 
     def wake(self) -> float | None:
@@ -318,22 +333,48 @@ class Window(Rounds):
             return None
         return self._now + (self._closes - self._wall) if self._now > -inf else -inf
 
+    def see(self, who: int) -> None:
+        """Note that an agent is there."""
+        self._course.present.add(who)
+
+    def miss(self, who: int, *, gone: bool) -> None:
+        """Note that an agent has left."""
+        if gone:
+            self._course.present.discard(who)
+
+    def open(self) -> tuple[Notice, ...]:
+        """Open the round."""
+        return (RoundOpened(self._course.round, len(self._course.present)),)
+
     def close(self, _used: tuple[int, ...], _y: tuple[int, ...]) -> tuple[Notice, ...]:
         """Wait for nobody: those that have left come back for the result."""
         return ()
 
+    def replay(self, closed: Closed) -> None:
+        """Expect those whose messages were used."""
+        self._course.present = set(closed.used)
+
+    # ---- what is heard, and who is told -------------------------------------------------------------
+
     def classify(self, body: Report, *, known: bool) -> On | Refusal:
         """Answer a repeated report of the open round with its receipt."""
-        kind = super().classify(body, known=known)
+        kind = _of_open_round(self._course, body, known=known)
         return On.PAST if kind is Refusal.REPLAY else kind
 
     def wanted(self, who: int) -> Ask | None:
         """Return a request, unless its message is there or comes too late."""
-        return None if self._course.closing is not None else super().wanted(who)
+        course = self._course
+        over = course.round == self._session.exchanges or course.closing is not None
+        return None if over or who in course.reports else Ask(course.round)
 
-    def missing(self) -> tuple[int, ...]:
-        """Return nobody: the round waits for its time."""
-        return ()
+    def opened_by(self, keeper: int, body: Body) -> Message | None:
+        """Return its opening if it asks for the round that is over."""
+        behind = self.place(body) < self._course.round
+        return self._course.past_openings.get(keeper) if behind else None
+
+    def behind(self) -> Iterable[int]:
+        """Return those that are present and have not confirmed."""
+        return sorted(self._course.present - self._course.done)
 
     def waiting(self, phase: Phase) -> Waiting | None:
         """Return which keepers are missing."""

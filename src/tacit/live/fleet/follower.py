@@ -360,7 +360,7 @@ class FleetAgent:
             await self._clock.sleep(self._period - before)
 
     async def _all_said(self) -> None:
-        """Wait until the hub has nothing more, and every session can do without this agent for now."""
+        """Wait until all is heard and said, and every session can wait."""
         quiet, heard = 0, (-1, 0)
         while quiet < (_QUIET if self.connection.connected and self._rests else _GIVEN_UP):
             now = (self.connection.frames, len(self._sessions))

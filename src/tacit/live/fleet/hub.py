@@ -419,7 +419,7 @@ class Hub:
         return agents, [_listed(one) for one in keepers], missing
 
     def _enrolled(self) -> list[Member]:
-        """Return all that may be agents of a session that stays open, connected or not.
+        """Return all that may be agents of an open session, connected or not.
 
         They are those of the register, and those that have connected here, if this host has no authority.
         """

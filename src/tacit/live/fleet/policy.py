@@ -189,15 +189,8 @@ class Policy:
         number = session.member_number(*me)
         if number is None or (number >= session.n) != (self.role == KEEPER):
             return PolicyRefusal("roster", f"{where} does not name {me[0]} with its key as {self.role}")
-        if now >= session.expires:
-            return PolicyRefusal("expired", f"{where} expired on {session.expiry}")
-        if session.closes is not None and now >= session.closes and self.role == AGENT:
-            return PolicyRefusal("expired", f"{where} has closed: a message would be in no sum")
-        if session.expires - now > self.longest:
-            return PolicyRefusal(
-                "long",
-                f"{where} lasts until {session.expiry}, longer than limits.longest in the policy allows",
-            )
+        if (refusal := self._judge_time(where, session, now)) is not None:
+            return refusal
         if session.series is None and session.rounds > self.rounds:
             return PolicyRefusal(
                 "rounds",
@@ -228,6 +221,18 @@ class Policy:
             )
         if now - last < self.pause:
             return PolicyRefusal("pause", f"{where} comes less than {self.pause:g} s after the one before")
+        return None
+
+    def _judge_time(self, where: str, session: Session, now: float) -> PolicyRefusal | None:
+        if now >= session.expires:
+            return PolicyRefusal("expired", f"{where} expired on {session.expiry}")
+        if session.closes is not None and now >= session.closes and self.role == AGENT:
+            return PolicyRefusal("expired", f"{where} has closed: a message would be in no sum")
+        if session.expires - now > self.longest:
+            return PolicyRefusal(
+                "long",
+                f"{where} lasts until {session.expiry}, longer than limits.longest in the policy allows",
+            )
         return None
 
     def _judge_question(self, where: str, asked: Question) -> PolicyRefusal:
