@@ -235,10 +235,15 @@ class Hosts:
 
     async def follow(self, count: int) -> None:
         """Let agents follow the hub, and note what they hear."""
-        for i in range(count):
-            agent = FleetAgent(self.folder / f"agent-{i}.toml", tell=self._tell)
-            self._listen(agent.connection)
-            self.agents.append(await agent.__aenter__())
+        turn = asyncio.Semaphore(16)
+
+        async def follow(i):
+            async with turn:
+                agent = FleetAgent(self.folder / f"agent-{i}.toml", tell=self._tell)
+                self._listen(agent.connection)
+                self.agents.append(await agent.__aenter__())
+
+        await asyncio.gather(*map(follow, range(count)))
 
     async def leave(self) -> None:
         for agent in self.agents:
@@ -289,8 +294,12 @@ class Hosts:
     async def heard_rounds(self, session: str, count: int) -> None:
         """Wait until agents have heard the feedback of so many rounds of a session."""
         async with asyncio.timeout(WAIT):
-            while sum(key[:2] == (session, "Feedback") for key in self.heard) < count:
+            while self.count(session) < count:
                 await asyncio.sleep(0.005)
+
+    def count(self, session: str) -> int:
+        """Return of how many rounds of a session agents have heard the feedback."""
+        return sum(key[:2] == (session, "Feedback") for key in self.heard)
 
     def require_one_voice(self) -> None:
         """Require that no two different feedbacks, closings or ends of one round ever left."""

@@ -264,6 +264,25 @@ def test_a_database_behind_the_mark_of_a_host_gives_up_what_was_under_way(hosts)
     assert given_up(one) == [("running", b"next")]
 
 
+def test_a_database_older_than_an_earlier_loss_is_found_out_again(hosts):
+    """The host has seen sessions given up once; the database does not know of that any more."""
+    one = hosts("one")
+    begin(one)
+    one.take()
+    undo(
+        one,
+        "UPDATE lease SET epoch = 0, nonce = decode(repeat('00', 16), 'hex'), written = 0, until = 'epoch'",
+    )
+    undo(one, "DELETE FROM reign WHERE epoch > 0")
+    for _ in range(2):
+        assert one.take()[0].gave_up
+        one.lease.give_back()
+        assert one.take()[0].gave_up is None
+        one.lease.give_back()
+        undo(one, "UPDATE lease SET epoch = 0, nonce = decode(repeat('00', 16), 'hex'), written = 0")
+        undo(one, "DELETE FROM reign WHERE epoch > 0")
+
+
 def test_a_database_that_goes_on_is_no_trouble(hosts):
     one, other = hosts("one"), hosts("other")
     begin(one)

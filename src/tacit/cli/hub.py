@@ -74,6 +74,12 @@ On the machine that a hub's directory was copied to:
 )
 @click.option("--moved", is_flag=True, help="Give the stopped hub in this directory another address.")
 @click.option(
+    "--store",
+    metavar="ADDRESS",
+    help="Its database, postgresql://USER@HOST/NAME, for a hub on several hosts. The password is in "
+    "PGPASSFILE.",
+)
+@click.option(
     "--new-store", is_flag=True, help="With --moved: make an empty store, because hub.sqlite was lost."
 )
 @options.json_option
@@ -85,6 +91,7 @@ def new(
     hosts: tuple[str, ...],
     days: float,
     moved: bool,
+    store: str | None,
     new_store: bool,
     as_json: bool,
 ) -> None:
@@ -100,6 +107,10 @@ def new(
     from tacit.live.fleet.hub_directory import move_hub, new_hub
     from tacit.live.fleet.hub_report import HubReport
 
+    if store is not None:
+        from tacit.live.fleet.postgres import require_address, use
+
+        require_address(store)
     if moved:
         if options.given("days"):
             raise click.UsageError(
@@ -110,6 +121,8 @@ def new(
         raise click.UsageError("--new-store goes with --moved: a new hub has an empty store anyway.")
     else:
         fingerprint = new_hub(home, address, listen=listen, hosts=hosts, days=days)
+    if store is not None:
+        use(home, store)
     output.print_result(HubReport(home, address, fingerprint, moved=moved), as_json)
 
 
@@ -129,8 +142,7 @@ full, or its certificate is not valid, it runs and waits. SIGHUP makes it open i
 @click.option(
     "--store",
     metavar="ADDRESS",
-    help="Of a hub on several hosts: its database, postgresql://USER@HOST/NAME. "
-    "The password is in PGPASSFILE. Needed once: the directory keeps it.",
+    help="As of `tacit hub new`, for a hub that was made without; the directory keeps it.",
 )
 @click.option(
     "--synchronous",
@@ -302,6 +314,7 @@ def cancel(*, home: Path, name: str, as_json: bool) -> None:
         raise InputError(f"this hub runs nothing called {name}: see `tacit hub show`.")
     for row in found:
         sign_off(Session.decode(row["data"]), identity)
+        store.cancel(row["id"])
     if as_json:
         output.print_json({"name": name, "sessions": [row["name"] for row in found]})
     else:

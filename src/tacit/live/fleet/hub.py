@@ -138,6 +138,7 @@ class _Running:
         self.changes: Counter[str] = Counter()
         self.progress: SeriesProgress | None = None
         self.work: asyncio.Future[None] | None = None
+        self.cancelled = False
         self.since = time.monotonic()
         self.standing = begun(session)
 
@@ -287,6 +288,11 @@ class Hub:
                 house = now + _HOUSEKEEPING
                 self._keep_house()
             self._write_down()
+            for identity in self.store.cancelled():
+                one = self._running.get(identity)
+                if one is not None and one.coordinator is not None and not one.cancelled:
+                    one.cancelled = True
+                    one.coordinator.halt()
             await self._spread_revocations()
             if self.state == SERVING and self.unwritable is None:
                 for row in self.store.due_tasks():

@@ -113,8 +113,8 @@ class HostMark:
             return None
         system, timeline, epoch, voided = _HEAD.unpack(self._known.head)
         now_system, now_timeline, _, now_voided = _HEAD.unpack(found.position.head)
-        if voided != now_voided:
-            return None  # another host has seen it, and has given up what was under way
+        if voided != now_voided and self._knows(database, voided):
+            return None  # another host has seen it since, and has given up what was under way
         if system != now_system:
             return "it is a copy of the one that this host knew"
         rows = database.all(
@@ -127,6 +127,14 @@ class HostMark:
         if timeline != now_timeline and not synchronous:
             return "a standby of it took over, which may lack what was saved last"
         return None
+
+    @staticmethod
+    def _knows(database: PostgresDatabase, voided: bytes) -> bool:
+        """Whether the database knows the last time that this host saw sessions given up."""
+        if not any(voided):
+            return True
+        which = "SELECT 1 FROM reign WHERE voided AND substr(nonce, 1, 12) = ?"
+        return bool(database.all(which, voided))
 
     def keep(self, position: Position, *, durable: bool = True) -> None:
         """Store a position, if it is another one."""
@@ -189,6 +197,7 @@ class Lease:
                     time.time(), _GIVEN_UP,
                 )  # fmt: skip
                 database.do("UPDATE session SET data = ?", b"")
+                database.do("DELETE FROM log")
                 database.do("DELETE FROM invitation WHERE used IS NULL")
         lease._began(rows[0], nonce, found, began, missing)
         return lease, found

@@ -405,6 +405,18 @@ class HubStore:
         rows = self.running_sessions()
         return [row for row in rows if word in (row["name"], row["task"]) or row["id"].hex().startswith(word)]
 
+    def cancel(self, identity: bytes) -> None:
+        """Let the host that leads cancel a session; one of SQLite sees the signed file."""
+        if self.database is not self._own:
+            self.set_setting(f"cancel {identity.hex()}", "")
+
+    def cancelled(self) -> set[bytes]:
+        """Return the sessions that a command on any host has cancelled."""
+        if self.database is self._own:
+            return set()
+        rows = self._all("SELECT name FROM setting WHERE substr(name, 1, 7) = 'cancel '")
+        return {bytes.fromhex(row["name"].removeprefix("cancel ")) for row in rows}
+
     def outcomes(self) -> dict[str, int]:
         """Return how many sessions there are in each state."""
         return {
@@ -419,14 +431,17 @@ class HubStore:
         dropped at its expiry: until then a member that was away may ask how it ended.
         """
         over = "state != 'running' AND expires <"
-        self._do(f"UPDATE session SET data = ? WHERE {over} ? AND data != ?", b"", now, b"")
+        dropped = self._do(f"UPDATE session SET data = ? WHERE {over} ? AND data != ?", b"", now, b"")
         self._do(f"DELETE FROM session WHERE {over} ?", now - seconds)
         oldest = "SELECT made FROM session ORDER BY made DESC LIMIT 1 OFFSET ?"
         self._do(f"DELETE FROM session WHERE {over} ? AND made <= ({oldest})", now, most)
         self._do("DELETE FROM mean WHERE session NOT IN (SELECT id FROM session)")
-        if self.database is not self._own:
+        if dropped and self.database is not self._own:
             # Last: a session that has its data could be resumed, and would begin again without records.
             self._do("DELETE FROM log WHERE session NOT IN (SELECT id FROM session WHERE data != ?)", b"")
+            for identity in self.cancelled():
+                if (row := self.session(identity)) is None or row["state"] != "running":
+                    self._do("DELETE FROM setting WHERE name = ?", f"cancel {identity.hex()}")
 
 
 def host_setting(home: Path, name: str) -> str:
