@@ -130,7 +130,7 @@ class HostMark:
 
     @staticmethod
     def _knows(database: PostgresDatabase, voided: bytes) -> bool:
-        """Whether the database knows the last time that this host saw sessions given up."""
+        """Whether the database knows the last loss that this host has seen."""
         if not any(voided):
             return True
         which = "SELECT 1 FROM reign WHERE voided AND substr(nonce, 1, 12) = ?"
