@@ -406,7 +406,10 @@ class HubStore:
         return [row for row in rows if word in (row["name"], row["task"]) or row["id"].hex().startswith(word)]
 
     def cancel(self, identity: bytes) -> None:
-        """Let the host that leads cancel a session; one of SQLite sees the signed file."""
+        """Let the host that leads cancel a session.
+
+        A hub on one host sees the signed file.
+        """
         if self.database is not self._own:
             self.set_setting(f"cancel {identity.hex()}", "")
 
