@@ -40,6 +40,11 @@ KEEPER_BUGS = (
 
 QUESTION_BUGS = ("small-diameter", "encode-others", "moving-edges", "counted-twice")
 
+ONCE_BUGS = ("rounded-down", "float-probability", "reused-draw")
+"""Of tacit.lab.audit.once.PLANTED, for bits; the last one for staircase noise, too."""
+
+_BITS = {"agents": 3, "law": "bits", "mixing": 0.5, "noise": 11.0}
+_BITS |= {"parameters": (("middle", 5.0), ("domain", 10.0))}
 _ASKED = {"agents": 3, "mixing": 0.5, "noise": 0.5, "question": "histogram:0,1,2,5,10"}
 _PAPER = {"agents": 3, "mixing": 0.8, "noise": 10.0, "decay": 0.6}
 _KEEPERS = 2  # that a demonstration of a keeper's bug has
@@ -67,11 +72,11 @@ Examples:
 @options.asked_by("audit")
 @click.option(
     "--broken",
-    type=click.Choice(BUGS + KEEPER_BUGS + QUESTION_BUGS + series.BUGS),
+    type=click.Choice(BUGS + KEEPER_BUGS + QUESTION_BUGS + ONCE_BUGS + series.BUGS),
     metavar="BUG",
     help=f"Audit a mechanism with a known bug, to see it caught: {', '.join(BUGS)}. "
     f"With keepers: {', '.join(KEEPER_BUGS)}. Of a question: {', '.join(QUESTION_BUGS)}. "
-    f"Of a series: {', '.join(series.BUGS)}.",
+    f"Of bits: {', '.join(ONCE_BUGS)}. Of a series: {', '.join(series.BUGS)}.",
 )
 @click.option(
     "--simulated", is_flag=True, help="Use noise that follows from --seed, to repeat an audit exactly."
@@ -180,6 +185,8 @@ def _from_running(asked: dict[str, Any], tell: Progress | None) -> AuditReport:
         return _asked_for(plan.asked, mechanism, asked, tell)
     how = {name: asked[name] for name in ("distance", "adjacency", "rounds", "failure_probability", "seed")}
     how |= {"transcripts": asked["sessions"], "progress": tell}
+    if mechanism.law.whole_domain:
+        return _of_one_message(mechanism, asked)
     if mechanism.keepers:
         from tacit.lab.audit.conspiracy import examine_keepers
 
@@ -191,6 +198,16 @@ def _from_running(asked: dict[str, Any], tell: Progress | None) -> AuditReport:
     subject, agent, notes = _subject(mechanism, asked)
     report = examine(subject, agent=agent, seeds=_likely_seeds(), **how)
     return replace(report, notes=(*notes, *report.notes))
+
+
+def _of_one_message(mechanism: Mechanism, asked: dict[str, Any]) -> AuditReport:
+    """Audit bits or staircase noise: the two starts are the ends of the range."""
+    from tacit.lab.audit.once import examine_once
+
+    if clash := options.given("agent", "distance", "adjacency", "rounds", "simulated"):
+        raise click.UsageError(f"{mechanism.law.name} noise says this itself: leave {', '.join(clash)} out.")
+    how = {name: asked[name] for name in ("failure_probability", "seed")}
+    return examine_once(mechanism, transcripts=asked["sessions"], planted=asked["broken"], **how)
 
 
 def _asked_for(
@@ -228,7 +245,7 @@ def _plan(asked: dict[str, Any]) -> Plan:
     keepers, bug = asked["keepers"], asked["broken"]
     nothing = not any(value is not None for value in given.values()) and not asked["law"]
     if bug is not None and nothing:
-        given |= _ASKED if bug in QUESTION_BUGS else _PAPER  # a demonstration needs no parameters
+        given |= _ASKED if bug in QUESTION_BUGS else _BITS if bug in ONCE_BUGS else _PAPER  # a demonstration
         keepers = keepers or (_KEEPERS if bug in KEEPER_BUGS else 0)
     if bug is not None and (bug in QUESTION_BUGS) != (given["question"] is not None):
         fitting: tuple[str, ...] = BUGS if given["question"] is None else QUESTION_BUGS
@@ -238,8 +255,15 @@ def _plan(asked: dict[str, Any]) -> Plan:
         known = KEEPER_BUGS if keepers else BUGS
         who = "With" if keepers else "Without"
         raise click.UsageError(f"{who} keepers --broken must be one of {', '.join(known)}, got {bug}.")
-    given |= {name: asked[name] for name in ("law", "parameters")} | {"keepers": keepers}
-    return options.read_question(given)
+    if "law" not in given:
+        given |= {name: asked[name] for name in ("law", "parameters")}
+    question = options.read_question(given | {"keepers": keepers})
+    if bug is not None and (bug in ONCE_BUGS) != question.chosen_law.whole_domain:
+        which = ONCE_BUGS if question.chosen_law.whole_domain else BUGS
+        raise click.UsageError(
+            f"With {question.chosen_law.name} noise --broken must be one of {', '.join(which)}, got {bug}."
+        )
+    return question
 
 
 def _likely_seeds() -> tuple[int, ...]:

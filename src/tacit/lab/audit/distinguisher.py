@@ -82,6 +82,8 @@ def message_costs(law: Law, rounds: int, distance: float, *, agent: int = 0) -> 
 
     For message t this is a_t = d·(1−σ)^t/s_t.
     """
+    if law.whole_domain:
+        raise law.undefined("Laplace costs", "the law of the loss")
     return law.of_agent(agent).costs(rounds, distance)
 
 

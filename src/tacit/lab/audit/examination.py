@@ -162,6 +162,18 @@ def examine(
     if whole("transcripts", transcripts, 1) < 200:
         raise ParameterError(f"transcripts must be at least 200 for any test to work, got {transcripts}.")
     failure_probability = inside_unit("a failure probability", failure_probability)
+    if isinstance(subject, Mechanism) and subject.law.whole_domain:
+        from tacit.lab.audit.once import examine_once
+
+        given = (agent, values, distance, None if adjacency == 1 else adjacency, rounds, seeds, question)
+        if given != (None,) * len(given) or attacks:
+            raise ParameterError(
+                f"{subject.law.name} noise is audited for one number, between the ends of its range: leave "
+                "all but transcripts, failure_probability and seed out."
+            )
+        return examine_once(
+            subject, transcripts=transcripts, failure_probability=failure_probability, seed=seed
+        )
     if question is not None:
         from tacit.lab.audit.asked import examine_question
 

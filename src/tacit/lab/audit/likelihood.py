@@ -17,6 +17,7 @@ import numpy.typing as npt
 from tacit.base.arrays import FloatArray
 from tacit.base.errors import StateError
 from tacit.core.history import AgentHistory, Wholes
+from tacit.core.law import Law
 from tacit.core.mechanism.lattice import LatticeAgent
 from tacit.core.mechanism.whole import WholeArray, cut, nearest_shift
 from tacit.lab.audit.portable import powers
@@ -147,12 +148,19 @@ def nearest_up(steps: FloatArray) -> FloatArray:
     return np.asarray(whole + (steps - whole >= 0.5))
 
 
+def require_laplace(law: Law) -> None:
+    """Refuse messages whose likelihood is not that of Laplace noise."""
+    if law.whole_domain:
+        raise law.undefined("a Laplace likelihood", "the likelihood of its messages (`examine` audits it)")
+
+
 def counted(view: AgentHistory) -> Mask:
     """Which messages carry new information, of shape (runs, slots).
 
     A repetition of the same message at the same update does not. A different message for the same update is
     one more draw, and costs as much: that is the price of drawing again.
     """
+    require_laplace(view.law)
     said: Mask = view.said.copy()
     if view.law.shadowed:
         said &= view.update == 0  # the shadow moves without noise
