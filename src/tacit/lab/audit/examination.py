@@ -165,8 +165,8 @@ def examine(
     if isinstance(subject, Mechanism) and subject.law.whole_domain:
         from tacit.lab.audit.once import examine_once
 
-        given = (agent, values, distance, None if adjacency == 1 else adjacency, rounds, seeds, question)
-        if given != (None,) * len(given) or attacks:
+        near = None if adjacency == 1 else adjacency
+        if attacks or any(x is not None for x in (agent, values, distance, near, rounds, seeds, question)):
             raise ParameterError(
                 f"{subject.law.name} noise is audited for one number, between the ends of its range: leave "
                 "all but transcripts, failure_probability and seed out."

@@ -21,7 +21,7 @@ from tacit.core.mechanism.lattice import Lattice, LatticeAgent
 from tacit.core.noise.accounting import account
 from tacit.core.noise.safe import source_of
 from tacit.lab.audit.audit_plan import AuditPlan
-from tacit.lab.audit.report import AuditFinding, AuditReport, LossCurve
+from tacit.lab.audit.report import AuditFinding, AuditReport, LossCurve, Verdict
 from tacit.lab.audit.testers import coin, tally
 
 _STARTS = 64  # values, at which the draws around the border are tried
@@ -118,7 +118,7 @@ def examine_once(
     checks = _rules(speaker, said, ends, share) if law.two_valued else _stairs(agent, said, ends, share)
     findings = list(checks)
     loss = _distinguished(agent, said, ends, share)
-    verdict = "alarm" if loss > promised else "pass"
+    verdict: Verdict = "alarm" if loss > promised else "pass"
     told = f"guesses of the end by the message prove a loss of {loss:.4g}"
     findings.insert(0, AuditFinding("optimal distinguisher", verdict, told, loss=loss, promised=promised))
     made = AuditPlan(mechanism, 0, domain, domain, 1, transcripts, failure_probability)
