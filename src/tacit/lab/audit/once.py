@@ -30,7 +30,7 @@ _LEVELS = 6  # of a staircase, compared with their probabilities
 
 @dataclass(frozen=True)
 class Speaker:
-    """An agent that says one message, as it is deployed. Faults override its methods."""
+    """An agent that says one message; faults override its methods."""
 
     agent: LatticeAgent
     adjacency: float
@@ -137,7 +137,7 @@ def _distinguished(agent: LatticeAgent, said: list[list[int]], ends: tuple[int, 
 def _rules(
     speaker: Speaker, said: list[list[int]], ends: tuple[int, ...], share: float
 ) -> Iterator[AuditFinding]:
-    """Check bits: the two numbers, what they cost, their probability, and that draws are fresh."""
+    """Check bits: numbers, their cost and probability, and fresh draws."""
     agent = speaker.agent
     seen = sorted({x for row in said for x in row})
     yield _rule("two values", len(seen) == 2, f"{len(seen)} different messages were said")
@@ -177,7 +177,7 @@ def _exact(speaker: Speaker, start: int, least: int, most: int) -> bool:
 def _stairs(
     agent: LatticeAgent, said: list[list[int]], ends: tuple[int, ...], share: float
 ) -> Iterator[AuditFinding]:
-    """Check staircase noise: how many draws are on each stair, and that draws are fresh."""
+    """Check staircase noise: draws on each stair, and fresh draws."""
     law: Any = agent.law
     width = source_of(agent, float(law.domain)).stairs.width  # type: ignore[attr-defined]
     first = law.stairs(width).first
