@@ -35,6 +35,7 @@ Examples:
   tacit compare --graph karate --epsilon 0.5 --methods graph,one-shot,zero-sum --out compare.svg
   tacit compare --graph ring:20 --epsilon 1 --mixing 0.5 --json
   tacit compare --graph karate --epsilon 0.5 --ask histogram:0,1,2,5 --values uniform:0:5
+  tacit compare --graph ring:20 --epsilon 1 --motion truck.toml
   tacit compare --series 96 --hides step:2 --agents 1000 --range 0:10 --keepers 1
 """
 
@@ -95,6 +96,10 @@ class Methods(click.ParamType[tuple[str, ...]]):
 @click.option(
     "--methods", type=Methods(), metavar="NAME,…", help=f"Some of {', '.join(NAMES)}.  [default: all]"
 )
+@options.motion_option(
+    "Agents with dynamics of their own: a TOML file with their [motion]. All laws are compared, around a "
+    "server and on the graph; values are those of their one private component."
+)
 @options.seed_option
 @click.option("--out", type=options.OUT_FILE, help="Draw the comparison: .svg, .png or .pdf.")
 @width_option
@@ -111,6 +116,7 @@ def command(
     width: Width,
     force: bool,
     as_json: bool,
+    motion_file: str | None,
     **asked: Any,
 ) -> None:
     """Compare methods for private averaging on the same graph and values.
@@ -128,7 +134,16 @@ def command(
 
     network = options.load_graph(graph)
     network.require_connected()
-    weights = Plan(graph=network, weights=asked.pop("weights")).rows
+    weights: Any = Plan(graph=network, weights=asked.pop("weights")).rows
+    if motion_file is not None:
+        from tacit.core.theory.motion_file import parse_motion_plan
+
+        for odd in options.given("mixing", "methods", "weights", "keepers", "question", "delta"):
+            raise click.UsageError(
+                f"Agents with dynamics of their own are compared by all laws: leave out {odd}."
+            )
+        asked["motion"] = parse_motion_plan(Path(motion_file).read_text(encoding="utf-8"))["motion"]
+        weights = None
     question = asked["question"] = Plan.read_word(asked["question"])
     values: Any = (
         read_values(source, network.n, seed)

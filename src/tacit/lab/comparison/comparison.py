@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.base.errors import ParameterError
 from tacit.base.report import Grid, dataframe, html, latex, near, up
 from tacit.base.rounding import shown_up
+from tacit.core.motion import Linear
 from tacit.core.question import Question
 from tacit.core.theory.advice import ALL_KEEPERS
 from tacit.core.theory.planned_answer import question_word
@@ -128,6 +129,7 @@ class Comparison:
     failure_probability: float
     rows: tuple[MethodResult, ...]
     question: Question | None = None
+    motion: Linear | None = None
 
     @property
     def label(self) -> str | None:
@@ -154,6 +156,8 @@ class Comparison:
                 f"noise on this graph at mixing {self.case.mixing:g}: the price of fresh noise in every "
                 f"round{', and of degrees that differ' * uneven}."
             )
+        if self.motion is not None:
+            notes += self.motion.assumptions
         if "zero-sum" in rows:
             notes.append(
                 "Zero-sum noise leads to the exact average in the end. But anyone who hears an agent and all "
@@ -186,8 +190,9 @@ class Comparison:
             "adjacency": case.adjacency,
             "loss": case.loss,
             "delta": case.delta,
-            "mixing": case.mixing,
-            "weights": case.rows.name,
+            "mixing": case.mixing if self.motion is None else None,
+            "motion": None if self.motion is None else self.motion.name,
+            "weights": case.rows.name if self.motion is None else "metropolis",
             "rounds": case.rounds,
             "tolerance": case.within,
             "keepers": case.keepers,

@@ -21,6 +21,7 @@ from tacit.base.extras import explains_extras
 from tacit.core.graph import Graph
 from tacit.core.graph.core import GraphLike
 from tacit.core.mechanism.topology import WeightsLike
+from tacit.core.motion import Linear
 from tacit.core.noise.simulated import as_seed
 from tacit.core.question import Question
 from tacit.core.theory.laplace_sum import require_probability
@@ -28,6 +29,7 @@ from tacit.core.theory.plan import Plan
 from tacit.lab.comparison.case import Case
 from tacit.lab.comparison.comparison import Comparison, MethodResult
 from tacit.lab.comparison.method import Method
+from tacit.lab.comparison.moving import moving_methods
 from tacit.lab.simulation.asking import encoded
 
 METHODS: dict[str, tuple[str, str]] = {
@@ -73,6 +75,7 @@ def compare(
     methods: Iterable[str | type[Method]] | None = None,
     agent: int = 0,
     progress: Progress | None = None,
+    motion: Linear | None = None,
 ) -> Comparison:
     """Run methods for private averaging on the same graph and values.
 
@@ -99,6 +102,9 @@ def compare(
         The agent whose value is attacked.
     progress : callable, optional
         Called repeatedly with the number of finished rounds, over all runs, and their total.
+    motion : Linear, optional
+        Agents with dynamics of their own, instead of mixing: all laws are compared, around a server and on
+        the graph with Metropolis weights. Values are those of their one private component.
 
     Examples
     --------
@@ -117,6 +123,13 @@ def compare(
         theta = as_states(values, case.graph.n, labels=case.graph.names)
         if theta.ndim != 1:
             raise StateError(f"values must be one number per agent to be compared, got shape {theta.shape}.")
+    if motion is not None:
+        if methods is not None or asked is not None or weights is not None:
+            raise ParameterError(
+                "agents with dynamics of their own are compared by all laws, with Metropolis weights: leave "
+                "out methods, question and weights."
+            )
+        methods = moving_methods(motion)
     require_probability(failure_probability)
     runs = whole("runs", runs, 1)
     function("progress", progress)
@@ -133,7 +146,7 @@ def compare(
 
     job = _Job(case, theta.reshape(graph.n, -1), runs, seed, agent, failure_probability, tell, asked)
     rows = tuple(job.row(m) for m in chosen)
-    return Comparison(case, runs, seed, agent, failure_probability, rows, asked)
+    return Comparison(case, runs, seed, agent, failure_probability, rows, asked, motion)
 
 
 def _vectors(records: Any, graph: Graph, asked: Question) -> FloatArray:
