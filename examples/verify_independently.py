@@ -37,9 +37,11 @@ from wire_independently import (
     Frame,
     Session,
     Wrong,
+    about,
     combined,
     committed,
     require,
+    scales,
     typed,
 )
 
@@ -204,24 +206,34 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
         said: list[float] | None = [math.ldexp(float(v), self.s.state) for v in y] or None
         if self.s.series:
             last = slots["means"][-1] if slots["means"] else None
-            said = None if last is None else [last]
+            said = None if last is None else last if type(last) is list else [last]
         if word == "sound" and not self.graph and not self.s.series and self.s.asked:
-            found |= {"answer": estimates(self.s.asked, said or [], self.feedback[0][0].count)}
+            n = self.feedback[0][0].count
+            found |= {"answer": estimates(self.s.asked, said or [], n, self.noise(n))}
         return found | {"result": said if word == "sound" else None, "last_feedback": said} | slots
 
     def slots(self) -> dict[str, list[Any]]:
         """Means of a series, with the numbers of agents in them, and of those ever used, to the first gap."""
-        rows = list[tuple[int, int, int]]()
+        rows = list[tuple[list[int], int, int]]()
         while len(rows) in self.feedback:
             m = self.feedback[len(rows)][0]
             if rows and m.members < rows[-1][2]:
                 break
-            rows.append((m.numbers[0], m.count, m.members))
-        return {
-            "means": self.s.slot_means(rows),
-            "used": [r[1] for r in rows],
-            "members": [r[2] for r in rows],
-        }
+            rows.append((m.numbers, m.count, m.members))
+        means = self.s.slot_vectors(rows)
+        found = {"means": means, "used": [r[1] for r in rows], "members": [r[2] for r in rows]}
+        if self.s.asked:
+            noise = self.s.slot_noise(rows)
+            found["answers"] = [
+                None if y is None else estimates(self.s.asked, y if type(y) is list else [y], r[2], v)
+                for y, r, v in zip(means, rows, noise, strict=True)
+            ]
+        return found
+
+    def noise(self, n: int) -> float:
+        """The variance of the Laplace noise in each number of a mean of n messages."""
+        most = max(self.s.noise) if type(self.s.noise) is list else self.s.noise
+        return float(2 * most**2 * (self.s.m or n) / n**2)
 
     def server(self) -> int:
         for (_, u), heard in self.heard.items():
@@ -318,18 +330,63 @@ class Judge:  # ---- 6. the verdict --------------------------------------------
         return sum(j == i for _, j in self.means)
 
 
-def estimates(asked: Any, mean: list[float], n: int) -> list[float] | None:
-    """What a mean vector of n records says, where that is linear; else None: it needs the noise's law."""
-    if asked["kind"] == "group by":
-        k, inner = len(mean) // len(asked["labels"]), asked["question"]
-        ends = {"low": min(inner["low"], 0.0), "high": max(inner["high"], 0.0)} if "low" in inner else {}
-        blocks = [estimates(inner | ends, mean[i : i + k], n) for i in range(0, len(mean), k)]
-        return None if None in blocks else [number for block in blocks for number in block or []]
-    if asked["kind"] not in ("sum", "count", "histogram"):
-        return None
-    low, high = asked.get("low", 0.0), asked.get("high", 1.0)
+def estimates(asked: Any, mean: list[float], n: int, var: float) -> list[float]:
+    """What a mean vector of n records says, whose numbers have noise of this variance.
+
+    Whether the noise leaves an answer to a ratio at all, and intervals, need its exact law: not here.
+    """
+    kind, low, high = asked["kind"], asked.get("low", 0.0), asked.get("high", 1.0)
+    half, middle = (high - low) / 2, (low + high) / 2
+    if kind == "several":
+        found, at = list[float](), 0
+        for each, scale in zip(asked["questions"], scales(asked), strict=True):
+            k = about(each)[0]
+            own = [number / float(scale) for number in mean[at : at + k]]
+            found, at = found + estimates(each, own, n, var / float(scale) ** 2), at + k
+        return found
+    if kind == "group by":
+        k, inner, found = len(mean) // len(asked["labels"]), asked["question"], list[float]()
+        if inner["kind"] == "sum":
+            inner = inner | {"low": min(inner["low"], 0.0), "high": max(inner["high"], 0.0)}
+        for i in range(0, len(mean), k):
+            found += grouped(inner, mean[i : i + k], n, var)
+        return found
+    if kind == "quantile":
+        return [quantile(asked["edges"], mean, q) for q in asked["shares"]]
+    if kind == "variance":
+        return varied(half, mean[1] / asked["stretch"] - mean[0] ** 2 + var)
+    if kind == "weighted mean":
+        return [middle + half * min(max(mean[1] / mean[0], -1.0), 1.0)] if mean[0] > 0 else []
     inside = [min(max(number, low), high) for number in mean]
-    return [n * number for number in inside] + (inside if asked["kind"] == "count" else [])
+    return inside if kind == "mean" else [n * x for x in inside] + (inside if kind == "count" else [])
+
+
+def grouped(inner: Any, mean: list[float], n: int, var: float) -> list[float]:
+    """What the block of one label says: of a mean or variance with the size of the group."""
+    size = [n * min(max(mean[0], 0.0), 1.0)]
+    if inner["kind"] == "mean":
+        return size + estimates(inner | {"kind": "weighted mean"}, mean, n, var)
+    if inner["kind"] != "variance":
+        return estimates(inner, mean, n, var)
+    s, v, u = mean[0], mean[1], mean[2] / inner["stretch"]
+    half = (inner["high"] - inner["low"]) / 2
+    return size + (varied(half, u / s - (v * v - var) / (s * s)) if s > 0 else [])
+
+
+def varied(half: float, square: float) -> list[float]:
+    found = half**2 * min(max(square, 0.0), 1.0)
+    return [found, math.sqrt(found)]
+
+
+def quantile(edges: list[float], mean: list[float], q: float) -> float:
+    """Where the shares of records below first reach q, between edges."""
+    k, sums = len(mean), [0.0, *itertools.accumulate(mean)]
+    level = [*(s + j / k * (1 - sums[-1]) for j, s in enumerate(sums[:-1])), 1.0]
+    j = max(next(j for j, share in enumerate(level) if share >= q), 1)
+    low, high, gap = edges[j - 1], edges[j], level[j] - level[j - 1]
+    if math.isinf(low) or math.isinf(high):
+        return high if math.isinf(low) else low
+    return low + min(max((q - level[j - 1]) / gap if gap > 0 else 1.0, 0.0), 1.0) * (high - low)
 
 
 def judged(transcripts: Iterable[bytes], running: bool) -> dict[str, Any]:

@@ -37,6 +37,7 @@ QUESTIONS |= {"variance": "low high stretch", "weighted mean": "low high most"}
 QUESTIONS |= {"group by": "labels question", "several": "questions weights", "mean": "low high numbers"}
 SERIES = {"slots": "i", "interval": "f", "begins": "i", "hides": {"kind": "s", "size": "f"}, "mechanism": "s"}
 SERIES |= {"steps": "f", "exponent": "i", "low": "f", "high": "f", "delta": "f"}
+SERIES |= {"components?": "i", "distance?": "f"}
 DEFAULTS = {"round": 30.0, "start": 60.0, "repeat": 1.0}  # of deadlines; there are no keepers and weights
 PRESENT, REPORT, FEEDBACK, ASK, DONE, STOP, KEY, MASKED, CLOSING, OPENING, PLACE, RECEIPT = range(1, 13)
 FIELDS = {PRESENT: "i", REPORT: "iibd", FEEDBACK: "ibiiddd", ASK: "i", DONE: "id", STOP: "ii", KEY: "d"}
@@ -193,12 +194,13 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         self.data, self.id = data, hashlib.sha256(b"tacit session id\0" + canonical).digest()
         server, series = f["topology"] == "server", "series" in f
         require(f["format"] == 7, server or (f["topology"] == "graph" and rows is None and not series))
-        shaped(f, ANY | (SERVER if server else GRAPH) | ({"series": SERIES} if series else ROUNDS))
+        often = {"series": SERIES, "question?": "m"}
+        shaped(f, ANY | (SERVER if server else GRAPH) | (often if series else ROUNDS))
         require(*(value != DEFAULTS[name] for name, value in f.get("deadlines", {}).items()))
         require(*(f[name] for name in ("keepers", "weights") if name in f))
         self.name, self.edges, self.weights = f["name"], f.get("edges"), f.get("weights")
         self.series, self.kind, self.components = f.get("series", {}), "series", 1
-        self.quorum = f["quorum"]["round"]
+        self.quorum, self.asked = f["quorum"]["round"], f.get("question")
         keepers, self.wide = f.get("keepers", []), f.get("mask_bytes", 0)  # bytes of a masked number
         require((self.wide > 0) == bool(keepers))
         require(not server or (f["agents"] == len(rows) and f["root"] == committed(rows)))
@@ -211,10 +213,11 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
             self.lattice = [*map(f["values"].get, ("low", "high"))]
             self.lattice += map(f["lattice"].get, ("state_exponent", "bits", "reach_exponent"))
             self.components = f["values"]["components"]
-            self.asked = f.get("question")  # messages and means are those of any vector
             if "question" in f:
-                require(self.asked["kind"] != "mean", self.kind in ONCE, not server or self.rounds == 1)
-                questioned(self.asked)
+                require(self.kind in ONCE, not server or self.rounds == 1)
+        if self.asked is not None:  # messages and means are those of any vector
+            require(self.asked["kind"] != "mean")
+            questioned(self.asked)
         roster = [row[:2] for row in rows] if server else [listed(member) for member in f["roster"]]
         keepers, coordinator = [listed(keeper) for keeper in keepers], f.get("coordinator")
         self.names, self.kept = ([typed(m, "sd")[0] for m in members] for members in (roster, keepers))
@@ -263,6 +266,12 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         require(self.mechanism == ("square-root" if hides == "step" else "independent"))
         self.hides = {"step": f"step:{size!r}", "window": f"window:{size:.0f}"}.get(hides, hides)
         self.rounds = self.exchanges = slots
+        self.components, far = self.series.get("components", 1), self.series.get("distance", 0.0)
+        require(self.components > 0, far >= 0, far != high - low or self.components > 1)
+        plain = {"kind": "mean", "low": low, "high": high, "numbers": self.components}
+        size, _, self.origin = about(self.asked or plain)
+        self.origin = self.origin if self.asked or size > 1 else [Fraction(low)]
+        require(size == self.components)
         each = math.ceil(math.ldexp(high - low, -self.state)) + 1
         self.low, self.limit = low, self.n * each + 64 * self.m * math.ceil(steps)
         self.width = self.wide
@@ -320,7 +329,32 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
         ]
         return [math.floor(total / sum(shares) + Fraction(1, 2)) for total in columns]
 
-    def slot_means(self, slots: Iterable[tuple[int, int, int]]) -> list[float | None]:  # 9. of a series
+    def slot_vectors(self, slots: list[tuple[list[int], int, int]]) -> list[Any]:
+        """Mean vectors of slots, from the sums; one number where there is one component."""
+        columns = [
+            self.slot_means([(sums[j], used, members) for sums, used, members in slots], float(zero))
+            for j, zero in enumerate(self.origin)
+        ]
+        if self.components == 1:
+            return columns[0]
+        return [None if None in row else list(row) for row in zip(*columns, strict=True)]
+
+    def slot_noise(self, slots: list[tuple[list[int], int, int]]) -> list[float]:
+        """The variance of the noise in each number of a slot's mean."""
+        tau, f = math.ldexp(self.series["steps"], self.state), [1.0]
+        share, held, found = list[float](), list[float](), list[float]()
+        for t, (_, used, members) in enumerate(slots):
+            f.append(f[-1] * ((2 * t + 1) / (2 * t + 2)))
+            g = [f[t - 1 - r] - f[t - r] for r in range(t)]
+            share.append(members / used if used else 0.0)
+            held.append(0.0 if used or self.mechanism == "independent" else spread(g, share, held))
+            w = [1.0 * (r == t) if self.mechanism == "independent" else f[t - r] for r in range(t + 1)]
+            found.append(self.m * (tau * spread(w, share, held) / members) ** 2 if members else 0.0)
+        return found
+
+    def slot_means(
+        self, slots: Iterable[tuple[int, int, int]], low: float
+    ) -> list[float | None]:  # 9. of a series
         """Means of slots, from the sum, the number of agents used, and that of members, of each slot."""
         f, scaled, found, last = list[float](), list[float](), list[float | None](), 0.0
         for t, (total, used, members) in enumerate(slots):
@@ -333,8 +367,56 @@ class Session:  # ---- 2. the session, 3. the lattice --------------------------
             else:
                 scaled[t] = last - math.fsum(map(operator.mul, reversed(f), scaled))
                 last = math.fsum(map(operator.mul, reversed(f), scaled))
-            found.append(last / members + self.low if used else None)
+            found.append(last / members + low if used else None)
         return found
+
+
+def spread(weights: list[float], share: list[float], held: list[float]) -> float:
+    """The deviation of a weighted sum of slots at most, per draw: lost slots count with what is held."""
+    own = sum((w * a) ** 2 for w, a in zip(weights, share, strict=False))
+    return math.sqrt(own) + sum(w * h for w, h in zip(weights, held, strict=False))
+
+
+def cube_root(number: Fraction) -> int:
+    whole = max((number.numerator << 180) // number.denominator, 1)
+    root = 1 << -(-whole.bit_length() // 3)
+    while root**3 > whole:
+        root = (2 * root + whole // root**2) // 3
+    return root
+
+
+def scales(asked: Any) -> list[Fraction]:
+    """How much the vectors of each of several questions are scaled: its share over its diameter."""
+    parts = [about(each) for each in asked["questions"]]
+    roots = [cube_root(p[0] * Fraction(w)) for p, w in zip(parts, asked["weights"], strict=True)]
+    return [Fraction(r, sum(roots)) / p[1] for r, p in zip(roots, parts, strict=True)]
+
+
+def about(asked: Any) -> tuple[int, Fraction, list[Fraction]]:
+    """The components of a question, its diameter, and its stand-in."""
+    kind, low, high = asked["kind"], Fraction(asked.get("low", 0)), Fraction(asked.get("high", 1))
+    zero, one, a = Fraction(0), Fraction(1), Fraction(asked.get("stretch", 1))
+    if kind in ("sum", "mean"):
+        k = asked.get("numbers", 1)
+        return k, k * (high - low), [(low + high) / 2] * k
+    if kind in ("histogram", "quantile"):
+        k = len(asked["edges"]) + (1 if type(asked["edges"][0]) is str else -1)
+        return k, 2 * one, [one * (kind == "quantile" and j == k // 2) for j in range(k)]
+    if kind == "count":
+        return 1, one, [zero]
+    if kind in ("variance", "weighted mean"):
+        return 2, 2 * one if kind == "weighted mean" else (1 + 2 * a) ** 2 / (4 * a), [zero] * 2
+    if kind == "group by":
+        inner = asked["question"]
+        k, far, _ = about({"kind": "weighted mean"} if inner["kind"] == "mean" else inner)
+        norm = {"sum": max(abs(Fraction(inner.get("low", 0))), abs(Fraction(inner.get("high", 0))))}
+        norm |= {"mean": 2 * one, "weighted mean": 2 * one, "variance": 2 + Fraction(inner.get("stretch", 1))}
+        most, g = norm.get(inner["kind"], one), len(asked["labels"])
+        k += inner["kind"] == "variance"
+        return g * k, max(min(g, 2) * most, far), [zero] * (g * k)
+    parts = [about(each) for each in asked["questions"]]
+    vector = [c * x for c, p in zip(scales(asked), parts, strict=True) for x in p[2]]
+    return sum(p[0] for p in parts), one, vector
 
 
 def combined(digests: Any) -> bytes:
@@ -371,7 +453,7 @@ class Frame:  # ---- 4. frames -------------------------------------------------
             require(self.kind != REPORT or s.kind != "bits" or set(self.numbers) <= {*s.two()})
         if self.kind == FEEDBACK:
             self.count, self.members = b[2:4]
-            self.lost = bool(s.series) and self.count == 0 and self.numbers == [0]
+            self.lost = bool(s.series) and self.count == 0 and not any(self.numbers)
             require(self.lost or self.count >= s.quorum, 0 <= self.count <= self.members <= s.n)
             require(self.round > 0 or self.count == self.members)
         if self.kind == CLOSING:

@@ -10,6 +10,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 import pytest
+from tests.attack.judges import second_verifier
 from tests.doubles import Harness, ScriptedNoise, known_ephemeral, known_key, known_series
 
 from tacit.base.errors import ParameterError
@@ -40,7 +41,9 @@ from tacit.core.series import Hides, epsilon_of, loss_with
 from tacit.core.series.design import accepted_as
 from tacit.core.series.vectors import Vectors
 from tacit.live.runtime.noise import noise_of_series
+from tacit.live.runtime.transcript import TranscriptWriter
 from tacit.live.sessions.file import read_session, write_session
+from tacit.live.verification.verdict import verify
 
 BUCKETS = Histogram([0, 1, 2, 5])
 HALF = Hides("step", 1.0)
@@ -377,3 +380,58 @@ def test_what_does_not_fit_the_question_is_refused(changed, words):
     session = known_series(3, 8, question=BUCKETS, hides="step")
     with pytest.raises(ParameterError, match=words):
         with_series(session, **changed)
+
+
+# ---- both verifiers -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hides", ["step", "reading"])
+@pytest.mark.parametrize("asked", ASKED, ids=asked_id)
+def test_both_verifiers_recompute_the_answer_of_every_slot(tmp_path, asked, hides):
+    session = known_series(3, 5, question=asked, hides=hides, loss=500.0)
+    rng = np.random.default_rng(4)
+    low, high = ASKED[asked]
+    records = [[low, high, None, high, low], [high] * 5, [low, low, high, high, None]]
+    size = (5, 3) if session.components == 1 else (5, 3, session.components)
+    draws = np.rint(rng.normal(scale=session.series.steps, size=size)).astype(np.int64)
+    harness, _, found = run(session, records, draws.astype(object))
+    with TranscriptWriter(tmp_path / "t", session, COORDINATOR, durable=False) as writer:
+        writer.take(harness.ledgers[COORDINATOR].records())
+    verdict = verify(tmp_path / "t")
+    assert verdict.sound
+    assert verdict.series.means == tuple(found[t].mean for t in range(5))
+    other = second_verifier().judged([(tmp_path / "t").read_bytes()], running=False)
+    assert other["verdict"] == "sound"
+    means = [list(mean) if isinstance(mean, tuple) else mean for mean in verdict.series.means]
+    assert other["means"] == means  # to the last bit
+    assert (verdict.series.answers == ()) == (session.asked is None)
+    for t, answer in enumerate(verdict.series.answers):
+        assert answer == slot_answer(session, found[t])
+        if answer.each.parts and len(answer.each.parts) == len(other["answers"][t]):
+            pairs = zip(other["answers"][t], answer.each.parts, strict=True)
+            inside = [min(max(x, part.low), part.high) for x, part in pairs]
+            assert inside == pytest.approx(answer.each.estimates, rel=1e-6, abs=1e-7)
+    assert verdict.as_dict()["series"].get("answers", []) == [one.as_dict() for one in verdict.series.answers]
+
+
+def test_a_sum_of_a_slot_that_was_changed_is_found(tmp_path):
+    session = known_series(3, 3, question=BUCKETS, hides="step", loss=30.0)
+    draws = np.zeros((3, 3, 3), dtype=np.int64).astype(object)
+    harness, closed, _ = run(session, [[0.5] * 3] * 3, draws)
+    codec = Codec(session)
+    body = codec.open(closed[1].frame).body
+    numbers = list(codec.open(closed[1].frame).numbers)
+    numbers[2] += 1  # one more in the last bucket, by one grid step
+    lie = msgspec.structs.replace(body, numbers=codec.pack(numbers))
+    frame = codec.seal(COORDINATOR, lie, known_key(COORDINATOR).sign)
+    records = [
+        msgspec.structs.replace(one, frame=frame) if isinstance(one, Closed) and one.round == 1 else one
+        for one in harness.ledgers[COORDINATOR].records()
+    ]
+    with TranscriptWriter(tmp_path / "t", session, COORDINATOR, durable=False) as writer:
+        writer.take(records)
+    verdict = verify(tmp_path / "t")
+    assert verdict.word == "unsound"
+    assert "wrong-mean" in {finding.name for finding in verdict.findings}
+    other = second_verifier().judged([(tmp_path / "t").read_bytes()], running=False)
+    assert "wrong-mean" in other["findings"]

@@ -1,5 +1,7 @@
 """The answer of a session is that of the records that were used, and lies about them are found."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -14,7 +16,18 @@ from tacit.core.protocol.messages import COORDINATOR, NOTHING_HEARD, Feedback, M
 from tacit.core.protocol.notices import Refused
 from tacit.core.protocol.places import LastUsed
 from tacit.core.protocol.records import Closed
-from tacit.core.question import Count, Histogram, Missing
+from tacit.core.question import (
+    Count,
+    GroupBy,
+    Histogram,
+    Mean,
+    Missing,
+    Quantile,
+    Several,
+    Sum,
+    Variance,
+    WeightedMean,
+)
 from tacit.core.theory.mean_noise import ComponentNoise
 from tacit.live.runtime.transcript import TranscriptWriter
 from tacit.live.status.metrics import exposition
@@ -27,7 +40,7 @@ RECORDS = [0.5, 1.5, 1.7, 4.0]
 
 
 def asking(question, agents=4, **more):
-    grid = Lattice.fitting(OneShot(0.5, 2.0), 1, *question.box)
+    grid = Lattice.fitting(OneShot(0.5, more.get("noise", 2.0)), 1, *question.box)
     about = {"lattice": grid, "components": question.components, "adjacency": question.adjacency}
     given = {"rounds": 1, "quorum": 2, **about, **more}
     return known_session(agents, law="one-shot", asked=question, **given)
@@ -129,6 +142,32 @@ def test_what_an_agent_hears_last_on_a_graph_is_within_its_radius():
     assert session.mixing == 0.5
 
 
+def test_every_agent_of_a_graph_has_an_answer_that_is_recomputed(tmp_path):
+    session = asking(Count(), graph="path:4", rounds=4, weights="metropolis", quorum=1)
+    draws = np.full((4, 4), 3, dtype=np.int64)
+    harness = Harness(session, [True, True, False, False], ScriptedNoise(draws.astype(object)))
+    harness.start()
+    assert harness.run(lambda h: all(h.machines[i].update == 4 for i in range(4)))
+    peers = []
+    for i in range(4):
+        path = tmp_path / f"{i}.jsonl"
+        with TranscriptWriter(path, session, i, durable=False, sign=known_key(i).sign) as writer:
+            writer.take(harness.ledgers[i].records())
+        peers.append(path)
+    none = verify(peers)
+    assert (none.word, none.answer) == ("sound", None)
+    assert "name one with --agent" in str(none.summary().notes).lower()
+    for i in range(4):
+        found, private = verify(peers, agent=f"agent-{i}"), harness.machines[i].private
+        heard = [float(session.lattice.value(number)) for number in private.feedback]
+        assert found.answer.each == session_answer(session, heard, 4).each
+        assert found.as_dict()["answer"]["records"] == 4
+        row = found.used[0][:-1]  # a message of round 0 that was not used
+        fewer = replace(found, used=(row, *found.used[1:]))
+        assert fewer.answer is None
+        assert "not computed" in str(fewer.summary().notes)
+
+
 def test_a_status_page_shows_an_answer_and_no_vector():
     harness = played(RECORDS, absent=[1])
     status = Status(harness.session, COORDINATOR)
@@ -138,3 +177,42 @@ def test_a_status_page_shows_an_answer_and_no_vector():
     assert [part.estimate for part in status.standing.answer] == pytest.approx([1, 1, 1], abs=1e-6)
     assert 'part="1 to 2"' in exposition(status.document()).decode()
     assert {row.name for row in StatusReport(status.document()).rows(0.0)} > set(LOADS.names)
+
+
+@pytest.mark.parametrize("keepers", [0, 2])
+@pytest.mark.parametrize(
+    ("asked", "records"),
+    [
+        (Sum(-1, 3), [0, 1, 2, 3]),
+        (Count(), [True, False, True, True]),
+        (LOADS, RECORDS),
+        (Quantile([0, 1, 2, 5], [0.2, 0.5, 0.9]), RECORDS),
+        (Quantile([-np.inf, 1, np.inf]), RECORDS),
+        (Variance(0, 10, 2), [0, 3, 10, 4]),
+        (WeightedMean(0, 10, 2), [(1, 3), (2, 9), (0, 0), (1, 1)]),
+        (GroupBy(["a", "b"], Count()), [("a", 1), ("b", 0), ("c", 1), ("a", 1)]),
+        (GroupBy(["a"], Sum(1, 3)), [("a", 1), ("b", 2), ("a", 3), ("a", 1)]),
+        (GroupBy(["a", "b"], Mean(0, 10)), [("a", 1), ("b", 2), ("a", 3), ("a", 1)]),
+        (GroupBy(["a", "b"], Variance(0, 10)), [("a", 1), ("b", 2), ("b", 9), ("a", 1)]),
+        (GroupBy(["a", "b"], Histogram([0, 1, 2])), [("a", 1), ("b", 2), ("b", 0), ("a", 1)]),
+        (
+            Several([Count(), Variance(0, 10), Quantile([0, 1, 2, 5]), Sum(-1, 3)], [1, 2, 3, 4]),
+            [(1, 2, 3, 0), (0, 1, 1, 3), (1, 9, 4, 2), (1, 5, 0, 1)],
+        ),
+    ],
+    ids=lambda case: getattr(case, "kind", ""),
+)
+def test_the_second_verifier_finds_the_same_answer(tmp_path, asked, records, keepers):
+    """Its estimates are those of `verify`, wherever that has one; small noise, so that groups have."""
+    session = asking(asked, noise=1e-4, keepers=keepers)
+    draws = np.arange(4 * asked.components).reshape(1, 4, asked.components) % 7
+    draws = draws if asked.components > 1 else draws[..., 0]
+    harness = Harness(session, records, ScriptedNoise(draws.astype(object)))
+    harness.start()
+    said = harness.ledgers[COORDINATOR]
+    assert harness.run(lambda _: any(isinstance(one, Closed) for one in said.records()))
+    verdict = judged(tmp_path / "t", harness)
+    assert verdict.sound
+    assert verdict.answer.each.parts
+    other = second_verifier().judged([(tmp_path / "t").read_bytes()], running=False)
+    assert other["answer"] == pytest.approx(verdict.answer.each.estimates, rel=1e-7, abs=1e-9)

@@ -136,7 +136,7 @@ class Cost(Notice):
         if session.series is not None:
             return (
                 f"This series costs at most {up(self.planned)} in all, except with probability "
-                f"{near(session.series.delta)}, and hides {session.series.hides}; {others}"
+                f"{near(session.series.delta)}, and hides {session.hidden}; {others}"
             )
         # If the session's adjacency is smaller than its range, the promise covers less.
         wide = session.adjacency < session.diameter

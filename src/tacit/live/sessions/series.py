@@ -192,11 +192,7 @@ class SeriesExplanation(Shown):
                     near(series.delta),
                     "with this probability more is lost; the owner must accept it",
                 ),
-                Row(
-                    "range",
-                    f"{near(series.low)} to {near(series.high)}",
-                    "readings off it count as the nearest end",
-                ),
+                *self._range(),
             ],
             "Answer of each slot": [] if (planned := self._planned()) is None else planned.rows(_MISSED),
             "Each mean": [
@@ -242,6 +238,11 @@ class SeriesExplanation(Shown):
         what = "means" if session.asked is None else "answers"
         title = f"{heading}{series.slots:,} {what} of {session.n:,} agents; hides {session.hidden}"
         return Summary(title, {name: rows for name, rows in sections.items() if rows}, tuple(self.notes))
+
+    def _range(self) -> list[Row]:
+        """Return the range of readings; a question has its own domain."""
+        ends = f"{near(self.series.low)} to {near(self.series.high)}"
+        return [] if self.session.asked else [Row("range", ends, "readings off it count as the nearest end")]
 
     def _planned(self) -> PlannedAnswer | None:
         """Return the intervals of the worst slot, if more than a mean is asked."""

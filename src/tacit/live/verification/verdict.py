@@ -160,6 +160,8 @@ class Verdict(Shown):
         all states.
     series : SeriesRun or None
         Of a series: its published means, and how noisy they are.
+    heard : tuple of float or None
+        On a graph, with an agent: the last mean that it made.
     """
 
     session: Session
@@ -175,6 +177,7 @@ class Verdict(Shown):
     failure_probability: float
     agent: int | None
     series: SeriesRun | None = None
+    heard: tuple[float, ...] | None = None
 
     @cached_property
     def accuracy(self) -> Accuracy | None:
@@ -191,13 +194,23 @@ class Verdict(Shown):
     def answer(self) -> SessionAnswer | None:
         """What the result says to the session's question, computed anew.
 
-        None unless the session is sound, and if a mean is asked.
+        None unless the session is sound, and if a mean is asked. On a graph every agent has a mean of its
+        own: it is what the last one of the chosen agent says. None if a message was not used: the noise of
+        such a mean is not computed.
         """
+        if self.heard is not None and self.sound and self.complete:
+            return session_answer(self.session, self.heard, self.session.n, self.failure_probability)
         if self.result is None or not self.used:
             return None
         if self.series is not None:
             return self.series.answers[-1] if self.series.answers else None
         return session_answer(self.session, self.result, len(self.used[-1]), self.failure_probability)
+
+    @property
+    def complete(self) -> bool:
+        """Whether on a graph every agent used all messages in every round."""
+        n, edges = self.session.n, self.session.edges or ()
+        return all(len(row) == n + 2 * len(edges) for row in self.used)
 
     @property
     def word(self) -> Literal["sound", "unchecked", "unsound"]:
@@ -298,6 +311,10 @@ def _verdict(checker: Checker, failure_probability: float, agent: int | None) ->
     elif checker.feedback is not None:
         numbers = session.lattice.value(as_array(checker.feedback.numbers))
         claimed = tuple(np.atleast_1d(numbers).tolist())
+    own = None if agent is None else checker.answers.get((session.rounds - 1, agent))
+    heard = None
+    if session.edges is not None and own is not None:
+        heard = tuple(float(session.lattice.value(number)) for number in own)
     small = series is None and 0 < checker.rounds * session.n * session.components <= _MOST_NUMBERS
     seen = _history(checker) if small and _word(checker.findings) == "sound" else None
     return Verdict(
@@ -314,6 +331,7 @@ def _verdict(checker: Checker, failure_probability: float, agent: int | None) ->
         failure_probability=failure_probability,
         agent=agent,
         series=series,
+        heard=heard,
     )
 
 

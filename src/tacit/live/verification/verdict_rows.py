@@ -99,6 +99,15 @@ def verdict_summary(verdict: Verdict) -> Summary:
     notes = [_SAYS[verdict.word]] if verdict.word in _SAYS else []
     if verdict.series is not None and verdict.series.incomplete:
         notes.append(NOT_COVERED)
+    if verdict.sound and session.edges is not None and session.asked is not None and verdict.answer is None:
+        why = (
+            "There is no answer: messages were missing, and the noise of such means is not computed."
+            if verdict.agent is not None
+            else "Name one with --agent to see it."
+        )
+        notes.append(
+            f"On a graph every agent has an answer of its own, from the last mean that it made. {why}"
+        )
     notes += [str(finding) for finding in verdict.findings[:_SHOWN]]
     if len(verdict.findings) > _SHOWN:
         notes.append(f"and {len(verdict.findings) - _SHOWN} more findings: see --json.")
