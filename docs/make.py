@@ -40,6 +40,7 @@ FIGURES = {
     "graph.svg": "python -m docs.figures graph",
     "convergence.svg": "python -m docs.figures convergence",
     "loss.svg": "python -m docs.figures loss",
+    "scale.svg": "python -m docs.figures scale",
     "series.svg": "python -m docs.figures series",
     "bounds.svg": "python -m docs.figures bounds",
     "tail.svg": "python -m docs.figures tail",

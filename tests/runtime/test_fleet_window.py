@@ -128,6 +128,8 @@ def test_agents_come_one_after_another_leave_and_fetch_the_result_days_later(tmp
             # An hour offline, and here once more: it says the same, and still no result is there.
             assert await visit(fleet, "alice", speaks) == []
             assert [len(said(fleet, name)) for name in AGENTS] == [1, 1, 0, 0]
+            kept = [facts["member"] for _, _, facts in fleet.told.events("receipt")]
+            assert kept == ["alice", "bob", "alice"]
             state, result = await closed(fleet)
             assert (state, result["used"], result["agents"]) == ("finished", [2], 4)
             assert set(result["missing"]) == {"carol", "dave"}

@@ -67,7 +67,7 @@ def command(
 
     if once and visit is not None:
         raise click.UsageError("--once is one visit: leave --visit out.")
-    visits = {"visit": None if visit is None else seconds(visit, "--visit"), "once": once}
+    visits: dict[str, Any] = {"visit": None if visit is None else seconds(visit, "--visit"), "once": once}
     found, place = read_policy(policy), StatusPlace.taken(given)
     again = asyncio.Event()
     with running.exits(stopped=0), NoticeLog(log, {}) as told:
@@ -77,7 +77,7 @@ def command(
             again.set()
 
         read = partial(read_policy, policy)
-        running.run(lambda: _follow(found, told, place, as_json, visits, read=read, again=again), hangup)
+        running.run(lambda: _follow(found, told, place, as_json, read=read, again=again, **visits), hangup)
 
 
 @final
@@ -104,10 +104,10 @@ async def _follow(
     told: NoticeLog,
     place: StatusPlace,
     as_json: bool,
-    visits: dict[str, Any],
     *,
     read: Callable[[], Policy],
     again: asyncio.Event,
+    **visits: Any,
 ) -> None:
     """Follow the hub; at `again`, begin anew with the policy as it is then."""
     from contextlib import AsyncExitStack

@@ -32,7 +32,7 @@ from tacit.base.errors import CapExceeded, FileError, InputError, LedgerError, S
 from tacit.base.files import private_directory, read_private, write_whole
 from tacit.core.protocol.answer import SessionAnswer, slot_answer
 from tacit.core.protocol.canonical import UNREADABLE
-from tacit.core.protocol.notices import MeanPublished, Notice, SlotMissed, Spoken
+from tacit.core.protocol.notices import MeanPublished, Notice, ReceiptTaken, SlotMissed, Spoken
 from tacit.core.protocol.session import Session
 from tacit.core.protocol.standing import Standing
 from tacit.core.question import Missing
@@ -42,6 +42,7 @@ from tacit.live.fleet.follower_notices import (
     CertificateInstalled,
     HubLost,
     HubReached,
+    MessageKept,
     OfferAccepted,
     OfferRefused,
     OfferUnsigned,
@@ -677,6 +678,8 @@ class FleetAgent:
         session = member.session
         self._show(session, notice)
         match notice:
+            case ReceiptTaken():
+                self.tell(MessageKept(self.name, session.name, session.expiry))
             case Spoken() if session.series is not None:
                 self.tell(SlotCounted("sent"))
             case SlotMissed(slot=slot, unread=unread):

@@ -106,6 +106,18 @@ class SessionJoined(ProcessNotice, event="joined"):
 
 @final
 @dataclass(frozen=True)
+class MessageKept(ProcessNotice, event="receipt"):
+    """The hub has signed that it keeps the message of this member."""
+
+    member: str
+    session: str
+    until: str
+
+    said = "the hub keeps the message for {session}: the result can be fetched until {until}"
+
+
+@final
+@dataclass(frozen=True)
 class ParticipationFailed(ProcessNotice, event="failed"):
     """A session ended here by an error."""
 
