@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.base.arguments import shown
 from tacit.base.errors import ParameterError, StateError
 
-FloatArray: TypeAlias = npt.NDArray[np.float64]
-IntArray: TypeAlias = npt.NDArray[np.int64]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+if TYPE_CHECKING:
+    FloatArray: TypeAlias = npt.NDArray[np.float64]
+    IntArray: TypeAlias = npt.NDArray[np.int64]
+    BoolArray: TypeAlias = npt.NDArray[np.bool_]
+    ArrayLike: TypeAlias = npt.ArrayLike
+else:  # an agent's process imports this, and needs no numpy (`tacit.base.late`)
+    FloatArray = IntArray = BoolArray = ArrayLike = Any
 PerAgent: TypeAlias = float | Sequence[float] | FloatArray
 """One number for all agents, or one number per agent."""
-ValuesLike: TypeAlias = npt.ArrayLike | Mapping[Any, Any]
+ValuesLike: TypeAlias = ArrayLike | Mapping[Any, Any]
 """One number or vector per agent: by position, or by label in a mapping, a Series or a table of pandas."""
+
+
+def is_array(value: object) -> TypeGuard[npt.NDArray[Any]]:
+    """Whether this is an array; asked of a number, it loads no numpy."""
+    return not isinstance(value, int | float) and isinstance(value, np.ndarray)
 
 
 def frozen(array: npt.NDArray[np.generic]) -> None:
@@ -54,7 +66,7 @@ class ByValue:
 
 
 def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+    if is_array(one) or is_array(other):
         return one is other or (one is not None and other is not None and bool(np.array_equal(one, other)))
     return bool(one == other)
 
@@ -143,6 +155,11 @@ def checked_per_agent(
     Several numbers are returned as a read-only array.
     """
     must = "must be in (0, 1)" if below_one else "must be a positive number"
+    if type(value) in (int, float):
+        number = float(cast(float, value))
+        if not 0 < number < (1 if below_one else math.inf):  # also refuses NaN
+            raise ParameterError(f"{name} {must}, got {number}.", field)
+        return number
     if is_labelled(value):
         raise ParameterError(
             f"{name} must be one number, or one per agent in their order, got {shown(value)} with labels. "

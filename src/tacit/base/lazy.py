@@ -1,4 +1,4 @@
-"""Packages whose public names load their module when first used.
+"""Modules that are loaded when something of them is first used.
 
 This keeps ``import tacit`` and ``tacit --help`` fast, and ``dir`` shows what is public. A public name must
 differ from the names of the package's modules (`tests/test_structure.py`): importing such a module would
@@ -10,6 +10,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from threading import RLock
+from types import ModuleType
+from typing import final
+
+_LOADING = RLock()
 
 
 def modules(
@@ -57,3 +62,29 @@ def exports(
             raise missing_extra(error, f"{package}.{name}") or error from None
 
     return load, lambda: sorted((*home, *rooms))
+
+
+@final
+class _Late(ModuleType):
+    """Stands in for a module until something of it is used."""
+
+    def __getattr__(self, name: str) -> object:
+        with _LOADING:
+            if sys.modules.get(self.__name__) is self:
+                del sys.modules[self.__name__]
+            # Modules that imported this one go on using it, so it gets all that the other one has.
+            vars(self).update(vars(import_module(self.__name__)))
+        try:
+            return vars(self)[name]
+        except KeyError:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+
+
+def import_late(module: str) -> None:
+    """Let ``import MODULE`` load nothing before something of it is used.
+
+    For a program's own process, before anything imports the module. A library must not call it: other code
+    of the process would find the module there and not loaded.
+    """
+    if module not in sys.modules:
+        sys.modules[module] = _Late(module)

@@ -5,16 +5,25 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.base.arrays import FloatArray
 
-Extended = npt.NDArray[np.longdouble]
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
-ULP = float(np.finfo(np.longdouble).eps)
-"""Relative rounding error of one extended-precision operation."""
+    Extended: TypeAlias = npt.NDArray[np.longdouble]
+else:
+    Extended = Any
+
+
+@cache
+def ulp() -> float:
+    """Relative rounding error of one extended-precision operation."""
+    return float(np.finfo(np.longdouble).eps)
 
 
 def extended(value: npt.ArrayLike) -> Extended:
@@ -22,12 +31,13 @@ def extended(value: npt.ArrayLike) -> Extended:
     return np.asarray(value, dtype=np.longdouble)
 
 
-def round_up(value: Extended, relative_error: npt.ArrayLike = 8 * ULP) -> FloatArray:
+def round_up(value: Extended, relative_error: npt.ArrayLike | None = None) -> FloatArray:
     """Return a float64 that is at least the true value.
 
-    `value` is non-negative and within `relative_error` of the true value.
+    `value` is non-negative and within `relative_error` of the true value; without it, within that of eight
+    operations.
     """
-    bound = value * (1 + extended(relative_error))
+    bound = value * (1 + extended(8 * ulp() if relative_error is None else relative_error))
     result = np.asarray(bound, dtype=np.float64)
     return np.where(extended(result) < bound, np.nextafter(result, np.inf), result)
 

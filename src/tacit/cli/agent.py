@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tacit.live.fleet.policy import Policy
 
 _RELEASE_AFTER = (1, 10)
-"""Release memory after this many sessions: later ones load nothing new."""
+"""Release memory after this many sessions, too: later ones load nothing new."""
 
 EPILOG = """\b
 Examples:
@@ -62,7 +62,7 @@ def command(
     A session that stays open takes one message from agents that come and go: with --visit or --once the
     agent leaves with the hub's receipt, and a later visit fetches the result.
     """
-    running.use_one_thread()
+    running.spare_numpy()
     from tacit.live.fleet.policy import read_policy, seconds
 
     if once and visit is not None:
@@ -85,18 +85,19 @@ class _SmallLog:
     """Logs events, and releases memory once everything is loaded."""
 
     def __init__(self, told: NoticeLog) -> None:
-        self._told, self._over = told, 0
+        self._told, self._over, self._reached = told, 0, False
 
     def __call__(self, notice: Notice, count: int) -> None:
-        from tacit.live.fleet.follower_notices import ParticipationOver
+        from tacit.live.fleet.follower_notices import HubReached, ParticipationOver
 
         self._told(notice, count)
-        if isinstance(notice, ParticipationOver):
-            self._over += 1
-            if self._over in _RELEASE_AFTER:
-                from tacit.live.runtime.limits import release_libraries
+        self._over += isinstance(notice, ParticipationOver)
+        first, self._reached = not self._reached, self._reached or isinstance(notice, HubReached)
+        released = isinstance(notice, ParticipationOver) and self._over in _RELEASE_AFTER
+        if released or (first and self._reached):
+            from tacit.live.runtime.limits import release_libraries
 
-                release_libraries()
+            release_libraries()
 
 
 async def _follow(

@@ -31,7 +31,7 @@ def command(*, listen: tuple[str, ...], **given: Any) -> None:
     It holds nothing private. Every answer is on the disk before it is sent, so a coordinator that
     was killed and started again resumes where it stopped.
     """
-    running.use_one_thread()
+    running.spare_numpy()
     from tacit.core.protocol.roster import COORDINATOR
     from tacit.live.runtime.coordinator import Coordinator
 

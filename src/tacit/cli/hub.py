@@ -173,7 +173,7 @@ def serve(
     It is one process that listens at one port. With --store it can run on several hosts: one leads, and the
     others stand by, name the leader, and take over when it is away.
     """
-    running.use_one_thread()
+    running.spare_numpy()
     from tacit.live.fleet.database import address_of
     from tacit.live.runtime.limits import leave_no_core
     from tacit.live.transport.connection_diagnosis import require_endpoint

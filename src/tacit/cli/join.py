@@ -130,7 +130,7 @@ def command(
 
     On a graph there is no coordinator: one end of each edge connects to the other.
     """
-    running.use_one_thread()
+    running.spare_numpy()
     from tacit.live.runtime.participant import number_of
     from tacit.live.sessions.trust import parse_trust
     from tacit.live.transport.schemes import to_dial

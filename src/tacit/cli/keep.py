@@ -36,7 +36,7 @@ def command(*, connect: tuple[str, ...], witness: Path | None, **given: Any) -> 
     Agents are protected as long as one keeper keeps its secrets. The keepers of a session and its
     coordinator should be run by different parties.
     """
-    running.use_one_thread()
+    running.spare_numpy()
     from tacit.live.runtime.keeper import Keeper, keeper_number
 
     seat = Seat.taken(given)

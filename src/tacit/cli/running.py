@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, final
 import click
 
 from tacit.base.errors import CapExceeded, Disputed, InputError, LedgerError, SessionOver, TacitError
+from tacit.base.lazy import import_late
 from tacit.cli import options
 from tacit.cli.notice_log import NoticeLog
 from tacit.cli.status_place import StatusPlace, status_options
@@ -87,12 +88,13 @@ def witness_option(command: F) -> F:
     return option(command)
 
 
-def use_one_thread() -> None:
-    """Keep numpy from starting a thread for every core.
+def spare_numpy() -> None:
+    """Load numpy when it is used, and without a thread for every core.
 
-    A member multiplies no matrices. Call this before numpy is imported.
+    A member multiplies no matrices, and its whole numbers are Python's own. It needs numpy for vectors.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    import_late("numpy")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.base.arguments import path_text
 from tacit.base.arrays import ByValue, FloatArray, IntArray, by_label, frozen
@@ -18,12 +17,13 @@ from tacit.base.errors import GraphError
 
 if TYPE_CHECKING:
     import networkx as nx
+    import numpy.typing as npt
     import pandas as pd
     import scipy.sparse as sp  # loaded when first used: an agent of a server never does
 
     from tacit.base.report import Summary
 
-IndexArray = npt.NDArray[np.int32]
+IndexArray: TypeAlias = "npt.NDArray[np.int32]"
 GraphLike: TypeAlias = (
     "Graph | str | os.PathLike[str] | nx.Graph[Any] | sp.sparray | sp.spmatrix | npt.NDArray[np.integer[Any]]"
     " | Iterable[tuple[int, int]]"

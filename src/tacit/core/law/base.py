@@ -11,6 +11,7 @@ define one, calling it raises a `LawError` that names the method.
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
@@ -18,16 +19,19 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from tacit.base.arrays import FloatArray, IntArray, PerAgent, checked_per_agent
+from tacit.base.arrays import FloatArray, IntArray, PerAgent, checked_per_agent, is_array
 from tacit.base.errors import LawError, ParameterError, RecordTooLarge
 from tacit.core.motion import Mixing, Motion
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 WORDS = {"sigma": "mixing", "c": "noise", "q": "decay"}
 """Names of a law's parameters in files, in JSON and on the command line, by letter."""
 
-STEP = 1 + 4 * float(np.finfo(np.float64).eps)
+_FEW = 4096  # updates that are worked out one by one
+STEP = 1 + 4 * sys.float_info.epsilon
 """Noise is widened by this factor repeatedly, until its loss, rounded up, is within bounds."""
 
 _MOST_TERMS = 20_000_000
@@ -84,7 +88,13 @@ def _of_agent(value: Any, i: int) -> Any:
     """Return one agent's own of a parameter."""
     if isinstance(value, Motion):
         return value.of_agent(i)
-    return float(value[i]) if isinstance(value, np.ndarray) else value
+    return float(value[i]) if is_array(value) else value
+
+
+def _equal(mine: object, theirs: object) -> bool:
+    if is_array(mine) or is_array(theirs):
+        return np.array_equal(mine, theirs)  # type: ignore[arg-type]
+    return bool(mine == theirs)
 
 
 @cache
@@ -162,7 +172,11 @@ class Law(ABC):
         if not getattr(type(self), "name", ""):
             raise LawError(f"the law {type(self).__name__} does not define its name.")
         self.check(self.letters())
-        if not np.all(self.scale(np.float64(0)) == self.c):
+        try:  # a plain 0, which needs no numpy; but the formula of another's law may divide by it
+            first = self.scale(0.0 if self.agents is None else np.float64(0))
+        except ZeroDivisionError:
+            first = self.scale(np.float64(0))
+        if not (first == self.c if isinstance(first, float) else np.all(first == self.c)):
             raise LawError(f"the scale of update 0 must be c, and is not in the law {self.name!r}.")
 
     def __repr__(self) -> str:
@@ -183,11 +197,12 @@ class Law(ABC):
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return all(np.array_equal(mine, other.values()[name]) for name, mine in self.values().items())
+        theirs = other.values()
+        return all(_equal(mine, theirs[name]) for name, mine in self.values().items())
 
     def __hash__(self) -> int:
         own = self.values().values()  # must be fast: an agent on a lattice calls this for every message
-        return hash((type(self), *(v.tobytes() if isinstance(v, np.ndarray) else v for v in own)))
+        return hash((type(self), *(v.tobytes() if is_array(v) else v for v in own)))
 
     if TYPE_CHECKING:  # the mixing is a number, and a motion is taken in its place
 
@@ -277,7 +292,7 @@ class Law(ABC):
 
         None if all agents share one value.
         """
-        sizes = {value.size for value in self.values().values() if isinstance(value, np.ndarray)}
+        sizes = {value.size for value in self.values().values() if is_array(value)}
         sizes |= set() if self.mixes or self.motion.agents is None else {self.motion.agents}
         if len(sizes) > 1:
             raise ParameterError(
@@ -455,7 +470,11 @@ class Law(ABC):
 
         The sum of P(|noise_u| > room) over the updates, e^−room/s_u each.
         """
-        scales = self.scales(self._draws_within(rounds))
+        draws = self._draws_within(rounds)
+        if self.agents is None and draws <= _FEW:  # as an agent's process does it, without numpy
+            each = (self.upper_scale(u) for u in range(draws))
+            return math.fsum(math.exp(-room / scale) for scale in each if scale > 0)
+        scales = self.scales(draws)
         return (
             float(np.exp(-room / scales[scales > 0]).sum())
             if self.agents is None

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.base.arrays import FloatArray, PerAgent
-from tacit.base.rounding import ULP, extended, fraction_up, ratio_up, round_up
+from tacit.base.rounding import extended, fraction_up, ratio_up, round_up, ulp
 from tacit.core.motion.mixing import gap, kept
 
 _EXACT_ROUNDS = 1000  # powers of exact fractions stay cheap up to here
@@ -80,14 +80,14 @@ def _rounded_epsilons(mixing: PerAgent, noise: PerAgent, decay: PerAgent, rounds
     sigma, c, q = extended(mixing), extended(noise), extended(decay)
     over = gap(sigma, q)
     if rounds is None:
-        # Lemma 1 (lem:pri); the subtraction above has an absolute error of up to ULP
-        return round_up(q / (c * over), ULP * (8 + 2 / over))
+        # Lemma 1 (lem:pri); the subtraction above has an absolute error of up to `ulp`
+        return round_up(q / (c * over), ulp() * (8 + 2 / over))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         # Σ_{t<T} ρ^t with ρ = 1 − over/q, without cancellation near ρ = 1
         growth = rounds * np.log1p(-over / q)
         total = np.where(over == 0, extended(rounds), -np.expm1(growth) * q / over)
         sensitivity = np.where(over > 0, np.minimum(rounds / q, 1 / over), rounds / q)
-        return round_up(total / c, ULP * (16 + 4 * sensitivity + 4 * np.abs(growth)))
+        return round_up(total / c, ulp() * (16 + 4 * sensitivity + 4 * np.abs(growth)))
 
 
 def loss_parts(
@@ -101,11 +101,11 @@ def loss_parts(
     first, ratio = extended(adjacency) / extended(c), kept(mixing) / decay
     head = rounds if rounds is not None else math.ceil(math.log(share) / -math.log(float(ratio))) + 1
     u = extended(np.arange(head + 1))
-    powers = round_up(first * ratio**u, ULP * (4 * u + 16))
+    powers = round_up(first * ratio**u, ulp() * (4 * u + 16))
     yield from powers[:head].tolist()
     if rounds is None:
         over = gap(mixing, decay)
-        yield float(round_up(extended(powers[head]) * decay / over, ULP * (8 + 2 / over)))
+        yield float(round_up(extended(powers[head]) * decay / over, ulp() * (8 + 2 / over)))
 
 
 @lru_cache(maxsize=4096)  # agents of one session ask for the same scales repeatedly

@@ -43,6 +43,8 @@ class OneShot(Law):
 
     def scale(self, u: Any) -> Any:
         """The noise c for update 0, and 0 for every later one."""
+        if isinstance(u, int | float) and isinstance(self.c, float):
+            return self.c if u == 0 else 0.0
         return np.where(np.asarray(u) == 0, self.c, 0.0)
 
     def upper_scale(self, u: int) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-
 from tacit.base.errors import LawError
 from tacit.core.law.base import Law
 from tacit.core.law.bits import Bits
@@ -83,6 +81,8 @@ def named(name: str) -> type[Law]:
 
 def _load(name: str) -> None:
     """Register the law that an installed package has under this name."""
+    from importlib.metadata import entry_points  # has the parsers of mail and of archives
+
     for point in entry_points(group=GROUP, name=name):
         law = point.load()
         if not (isinstance(law, type) and issubclass(law, Law) and law.name == name):

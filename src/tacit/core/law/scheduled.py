@@ -6,12 +6,12 @@ under Σ a_t/s_t ≤ ε for s_t ∝ (a_t/w_t)^⅓ (docs/proofs/dynamics.md, T2; 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, final
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.base.arguments import shown
 from tacit.base.arrays import FloatArray, PerAgent
@@ -19,9 +19,12 @@ from tacit.base.errors import LawError, ParameterError
 from tacit.core.law.base import STEP, Law
 from tacit.core.motion import Mixing, Motion
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 _NARROW = 1e-13  # a gap at which the search for the weights of corners stops
 _MOST_STEPS = 20_000
-_SMALL = 4.0 * float(np.finfo(np.float64).tiny)
+_SMALL = 4.0 * sys.float_info.min
 
 
 @final

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.base.arguments import instance
 from tacit.base.arrays import (
@@ -29,6 +28,8 @@ from tacit.core.law import Law
 from tacit.core.motion import Motion
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tacit.core.history import History
 
 

@@ -16,16 +16,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, cast, final
+from typing import TYPE_CHECKING, Any, cast, final
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.base.errors import ParameterError, StateError
 from tacit.core.law import Law
 from tacit.core.law.once import Ends
 from tacit.core.mechanism.whole import Whole, as_whole, nearest
 from tacit.core.motion import Motion
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _NOISE_ROOM = 64
 """Messages have room for this many noise scales. A draw exceeds it with probability e^−64 = 1.6·10^−28."""
@@ -203,7 +205,7 @@ class Lattice:
         if not messages:
             raise StateError("a mean needs at least one message.")
         lifted = [self.lifted(x, exponent) for x, exponent in messages]
-        if len({np.shape(x) for x in lifted}) > 1:
+        if not all(type(x) is int for x in lifted) and len({np.shape(x) for x in lifted}) > 1:
             raise StateError("messages must all have the same number of components.")
         if counts is not None and any(counts):
             parts = [count * x for count, x in zip(counts, lifted, strict=True)]
@@ -216,6 +218,8 @@ class Lattice:
         By default it is the state step.
         """
         step = self.state_exponent if exponent is None else exponent
+        if type(whole) is int and isinstance(step, int):
+            return math.ldexp(float(whole), step)
         result = np.ldexp(np.asarray(whole, dtype=object).astype(np.float64), step)
         return result[()]
 
@@ -357,7 +361,7 @@ class LatticeAgent:
         """
         exponent = self.message_exponent(u)
         noise = draw if type(draw) is int else as_whole(draw, "noise")
-        if not self.adds(u) and np.any(noise != 0):
+        if not self.adds(u) and (noise != 0 if type(noise) is int else np.any(noise != 0)):
             raise ParameterError(f"{self.law.name} noise is drawn once: noise after update 0 must be zero.")
         shift = exponent - self.lattice.state_exponent
         if self.moves:

@@ -13,6 +13,7 @@ from typing import cast
 
 import numpy as np
 
+from tacit.base.arrays import PerAgent, is_array
 from tacit.core.mechanism.base import Mechanism
 from tacit.core.mechanism.lattice import Lattice
 
@@ -48,7 +49,7 @@ def reaching(
     found = Lattice.fitting(mechanism.law, rounds, low, high)
     if not mechanism.law.clampable or mechanism.law.two_valued:
         return found
-    step = math.ldexp(float(np.max(mechanism.law.c)), -found.bits)  # of a message, at most
+    step = math.ldexp(_largest(mechanism.law.c), -found.bits)  # of a message, at most
     while True:
         shorter = cast(int, found.reach_exponent) - 1
         if math.ldexp(1.0, shorter) <= max(abs(low), abs(high), step):
@@ -57,6 +58,10 @@ def reaching(
         if clamp_probability(mechanism, tried, rounds, components=components, quorum=quorum) > RARELY:
             return found
         found = tried
+
+
+def _largest(c: PerAgent) -> float:
+    return float(np.max(c)) if is_array(c) else float(cast(float, c))
 
 
 def clamp_probability(

@@ -6,16 +6,18 @@ cannot overflow.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.base.errors import StateError
 
-WholeArray: TypeAlias = npt.NDArray[np.object_]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+WholeArray: TypeAlias = "npt.NDArray[np.object_]"
 """An array of Python's whole numbers."""
-Whole: TypeAlias = int | WholeArray
+Whole: TypeAlias = "int | WholeArray"
 """A whole number, or one per component."""
 
 

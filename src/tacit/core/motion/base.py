@@ -17,7 +17,7 @@ import numpy as np
 
 from tacit.base.arrays import FloatArray
 from tacit.base.errors import MotionError
-from tacit.base.rounding import ULP, Extended, extended, round_up
+from tacit.base.rounding import Extended, extended, round_up, ulp
 
 _FLOAT_ERROR = 2.0**-48  # a scale in float64 may be off by some units in the last place
 
@@ -104,7 +104,7 @@ class Motion(ABC):
         with np.errstate(divide="ignore"):
             for scale, influence in zip(scales, self.influences(), strict=False):
                 total = total + influence / extended(scale)
-        return round_up(total, _FLOAT_ERROR + ULP * (4 * len(scales) + 16))
+        return round_up(total, _FLOAT_ERROR + ulp() * (4 * len(scales) + 16))
 
     def spent_squared(self, deviations: FloatArray) -> FloatArray:
         """Return μ² = Σ_u a_u²/s_u² for Gaussian noise, rounded up.
@@ -115,13 +115,13 @@ class Motion(ABC):
         with np.errstate(divide="ignore"):
             for deviation, influence in zip(deviations, self.influences(), strict=False):
                 total = total + (influence / extended(deviation)) ** 2
-        return round_up(total, 2 * _FLOAT_ERROR + ULP * (8 * len(deviations) + 16))
+        return round_up(total, 2 * _FLOAT_ERROR + ulp() * (8 * len(deviations) + 16))
 
     def parts(self, scales: FloatArray, adjacency: float) -> Iterator[float]:
         """Yield what each message of one agent adds to its loss, rounded up."""
         u = extended(np.arange(len(scales)))
         found = extended(adjacency) * self.influence(u) / extended(scales)
-        yield from round_up(found, _FLOAT_ERROR + ULP * (4 * u + 16)).tolist()
+        yield from round_up(found, _FLOAT_ERROR + ulp() * (4 * u + 16)).tolist()
 
     def spent_endless(self, c: float, q: float) -> float:
         """Return ε = Σ_u a_u/(c·q^u) over an endless run, rounded up."""

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.base.arrays import ByValue, FloatArray
 from tacit.base.errors import MotionError, ParameterError
@@ -25,6 +24,9 @@ from tacit.base.rounding import extended, fraction_up, root_up
 from tacit.core.motion.certified import Certified
 from tacit.core.motion.dyadic import is_positive, solved
 from tacit.core.motion.linear import MOST_CORNERED, as_matrix, as_vector, private_widths
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _TRIES = 6
 MARGIN = 1 + 1e-9

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-WholeArray = npt.NDArray[np.object_]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+WholeArray: TypeAlias = "npt.NDArray[np.object_]"
 
 
 class Dyadic(NamedTuple):

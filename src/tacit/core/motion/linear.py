@@ -12,6 +12,7 @@ sum are computed exactly, and L is rounded up once.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,14 +21,16 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, final
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.base.arguments import positive, shown
 from tacit.base.arrays import ByValue, FloatArray, frozen
 from tacit.base.errors import MotionError, ParameterError
-from tacit.base.rounding import ULP, Extended, extended, fraction_up
+from tacit.base.rounding import Extended, extended, fraction_up, ulp
 from tacit.core.motion.base import Motion
 from tacit.core.motion.dyadic import Dyadic, powers, solved
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 MOST_CORNERED = 16
 """The most private components of a box: it has 2^(p−1) pairs of corners."""
@@ -39,8 +42,8 @@ _FIXED = 1200  # binary places of exact sums; a term is rounded up to them
 _FEW = 64  # corners that are compared exactly
 _MOST_STEPS = 4096  # of a search for a power of A that contracts
 _LEAST = 2.0**-400  # the squares of smaller numbers, and of their inverses, may leave the floats
-_EPS = float(np.finfo(np.float64).eps)
-_TINY = float(np.finfo(np.float64).tiny)
+_EPS = sys.float_info.epsilon
+_TINY = sys.float_info.min
 
 
 class Tail(NamedTuple):
@@ -600,7 +603,7 @@ class Linear(ByValue, Motion):
         gain, u = 0.0, 0
         while True:
             gain += float(np.abs(self.rows(u + 1)[u].floats()).sum())
-            yield (extended(self.influence(u)) * start + rounding * gain) * (1 + 64 * (u + 1) * ULP)
+            yield (extended(self.influence(u)) * start + rounding * gain) * (1 + 64 * (u + 1) * ulp())
             u += 1
 
     @cached_property

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, final, overload
 import numpy as np
 
 from tacit.base.arrays import ByValue, FloatArray, checked_per_agent, per_agent_columns
-from tacit.base.rounding import ULP, Extended, extended
+from tacit.base.rounding import Extended, extended, ulp
 from tacit.core.motion.base import Motion
 
 
@@ -165,7 +165,7 @@ class Mixing(ByValue, Motion):
         now, keep = start, kept(extended(self.sigma))
         while True:
             yield now
-            now = (keep * now + rounding) * (1 + 4 * ULP)
+            now = (keep * now + rounding) * (1 + 4 * ulp())
 
     @property
     def fineness(self) -> float:

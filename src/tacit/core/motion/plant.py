@@ -16,10 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.base.arguments import number
 from tacit.base.arrays import ByValue, FloatArray
@@ -29,6 +28,9 @@ from tacit.core.motion.certified import Certified
 from tacit.core.motion.contracting import MARGIN, Contracting, fractions_of, rate_of, search_metric
 from tacit.core.motion.dyadic import Dyadic, solved
 from tacit.core.motion.linear import Linear, as_matrix
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _HORIZON = 120  # rounds that a search for a metric looks at
 

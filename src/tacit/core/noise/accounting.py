@@ -18,6 +18,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import islice
 from typing import Any, cast
 
@@ -41,18 +42,34 @@ class Account:
     ----------
     sensitivity : tuple of int
         m_u, in message steps.
-    per_message, spent : array, shape (messages,)
+    losses, sums : tuple of float
         The loss of message u, and of all messages up to it.
     """
 
     sensitivity: tuple[int, ...]
-    per_message: FloatArray
-    spent: FloatArray
+    losses: tuple[float, ...]
+    sums: tuple[float, ...]
+
+    @cached_property
+    def per_message(self) -> FloatArray:
+        """`losses`, as an array."""
+        return _as_array(self.losses)
+
+    @cached_property
+    def spent(self) -> FloatArray:
+        """`sums`, as an array."""
+        return _as_array(self.sums)
 
     @property
     def total(self) -> float:
         """The loss of all messages together."""
-        return float(self.spent[-1]) if len(self.spent) else 0.0
+        return self.sums[-1] if self.sums else 0.0
+
+
+def _as_array(numbers: tuple[float, ...]) -> FloatArray:
+    array = np.array(numbers)
+    frozen(array)
+    return array
 
 
 def sensitivities(agent: LatticeAgent, adjacency: float = 1.0, components: int = 1) -> Iterator[int]:
@@ -127,10 +144,7 @@ def account(agent: LatticeAgent, messages: int, *, adjacency: float = 1.0, compo
     for _, loss in parts:
         total += Fraction(loss)
         spent.append(fraction_up(total))
-    result = Account(tuple(m for m, _ in parts), np.array([loss for _, loss in parts]), np.array(spent))
-    frozen(result.per_message)
-    frozen(result.spent)
-    return result
+    return Account(tuple(m for m, _ in parts), tuple(loss for _, loss in parts), tuple(spent))
 
 
 def horizon(

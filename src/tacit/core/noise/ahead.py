@@ -26,6 +26,9 @@ from tacit.base.arrays import IntArray
 from tacit.base.errors import ParameterError, StateError
 from tacit.core.noise.safe import WholeNoise
 
+_MANY = 32
+"""From this many plain numbers on, one call for all of them is faster than one for each."""
+
 
 @final
 class DrawnAhead:
@@ -180,8 +183,8 @@ class DrawnAhead:
 def refill_together(pools: Iterable[DrawnAhead]) -> None:
     """Fill several pools, with one call per source and scale.
 
-    Plain numbers are drawn together, because a number drawn alone takes ten times as long as one drawn with
-    many others. Each number goes into exactly one pool, for one update; no other copy is kept.
+    Many plain numbers of one scale are drawn together: alone, each takes up to ten times as long. Each number
+    goes into exactly one pool, for one update; no other copy is kept.
     """
     pools = list(pools)
     with ExitStack() as stack:
@@ -199,7 +202,7 @@ def refill_together(pools: Iterable[DrawnAhead]) -> None:
         for (source, scale), places in wanted.items():
             # Vectors are drawn one by one: they are long enough to be fast alone.
             plain = [place for place in places if place[0]._size is None]
-            if len(plain) > 1:
+            if len(plain) >= _MANY:
                 drawn.update(zip(plain, source.draw(scale, len(plain)).tolist(), strict=True))
             for pool, u in places:
                 if (pool, u) not in drawn:

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.base.arrays import IntArray
 from tacit.base.errors import StateError
 
-Whole = npt.NDArray[np.uint64]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Whole: TypeAlias = "npt.NDArray[np.uint64]"
 Bits = Callable[[int], int]
 """Returns a whole number below 2^k, all of them equally likely, for k ≥ 1."""
 
-_ONE = np.uint64(1)
 _MULTIPLES = 1024
 """With fewer multiples, u + n·v < 2^53 + 2^53·2^10 fits 64 bits."""
 
@@ -152,7 +154,7 @@ def geometric(count: int, words: Words) -> Whole:
     v, going = np.zeros(count, np.uint64), np.arange(count)
     while len(going):
         going = going[survivors(np.ones(len(going), np.uint64), 1, words)]
-        v[going] += _ONE
+        v[going] += np.uint64(1)
     return v
 
 
@@ -165,11 +167,11 @@ def laplaces(scale: float, size: int, words: Words | None = None) -> IntArray:
     """Return `size` draws like `laplace`, for scales from 1 to 2^52."""
     words = words or Words()
     n, d = scale.as_integer_ratio()  # n < 2^53, and d is a power of two
-    parts, missing = [np.empty(0, np.int64)], size
+    parts, missing, one = [np.empty(0, np.int64)], size, np.uint64(1)
     while missing > 0:
         drawn = words.below(2 * n, _proposals(missing))
-        drawn = drawn[survivors(drawn >> _ONE, n, words)]
-        u, negative, v = drawn >> _ONE, (drawn & _ONE).astype(np.bool_), geometric(len(drawn), words)
+        drawn = drawn[survivors(drawn >> one, n, words)]
+        u, negative, v = drawn >> one, (drawn & one).astype(np.bool_), geometric(len(drawn), words)
         if v.max(initial=0) < _MULTIPLES:
             steps = ((u + n * v) // d).astype(np.int64)
         else:  # once in exp(1024) draws. Python's whole numbers have no limit; a result beyond 64 bits raises

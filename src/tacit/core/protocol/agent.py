@@ -391,7 +391,7 @@ class AgentMachine(Machine):
             self._cover.take_salt(event.draw)
             return
         # One draw for several components would give them the same noise, and differences none.
-        if np.size(event.draw) != self.session.components:
+        if (1 if type(event.draw) is int else np.size(event.draw)) != self.session.components:
             raise StateError(f"noise must have {self.session.components} components, as the value has.")
         self.private.draws[event.update] = event.draw if type(event.draw) is int else as_draw(event.draw)
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
 from tacit.base.errors import MissingExtra
 from tacit.base.report import Row, counted, down, near, up
 from tacit.core.law import OneShot
@@ -166,7 +164,7 @@ def _noise(session: Session, used: int) -> MeanNoise:
         span = session.lattice.high - session.lattice.low
         return ComponentNoise.heard(session.mechanism, session.rounds, span)
     # With noise of different sizes the largest counts for all: an interval must not be too narrow.
-    law = OneShot(_MIXING, float(np.max(session.noise)))
+    law = OneShot(_MIXING, float(max(session.noise) if isinstance(session.noise, tuple) else session.noise))
     if session.mechanism.law.whole_domain:
         return ComponentNoise.of(ClientServer(session.mechanism.law.with_mixing(_MIXING), agents=used))
     return ComponentNoise.of(ClientServer(law, agents=used, keepers=len(session.keepers)))

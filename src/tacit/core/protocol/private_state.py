@@ -397,7 +397,7 @@ class MixingState(PrivateState):
             motion = require_same(motion, decode_moving(began.motion))
         self._agent, self._moving = own_arithmetic(session, number, motion)
         self._pack: Callable[[Any], bytes] = codec.pack if self._moving is None else pack_state
-        self._losses = session.account(number).per_message
+        self._losses = session.account(number).losses
         if began is None:
             if value is None:
                 raise ParameterError(f"session {session.name} needs the value of its agent.")
@@ -413,7 +413,8 @@ class MixingState(PrivateState):
                 self._state = whole[0] if len(whole) == 1 else np.array(whole, dtype=object)
         else:
             self._state, self.clamped = self._unpacked(began.state), began.clamped
-        if self._moving is None and np.size(self._state) != session.components:
+        size = 1 if type(self._state) is int else np.size(self._state)
+        if self._moving is None and size != session.components:
             raise StateError(f"a value must have {session.components} components in this session.")
         if began is None:
             packed, cap, own = self._pack(self._state), float(budget.cap), b""
@@ -437,7 +438,7 @@ class MixingState(PrivateState):
     @property
     def affords_next(self) -> bool:
         """Whether message `update` can be sent without exceeding the cap."""
-        cost = self._before + self._spent + exact(float(self._losses[self.update]))
+        cost = self._before + self._spent + exact(self._losses[self.update])
         return within(cost, self.budget.cap)
 
     # ---- noise ------------------------------------------------------------------------------------
@@ -486,7 +487,7 @@ class MixingState(PrivateState):
         self.said = self._cover.sealed(u, exponent, x, heard)
         self.digests[u] = digest(self.said)
         # Counted when the message is made. Whether anyone receives it cannot be known.
-        loss = float(self._losses[u])
+        loss = self._losses[u]
         self._spent += exact(loss)
         if self.lacks_shadow:
             self._shadow = self._agent.lattice.lifted(x, exponent)

@@ -15,7 +15,6 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, final, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.base.arrays import FloatArray
 from tacit.base.errors import ParameterError
@@ -49,6 +48,8 @@ from tacit.core.series.vectors import Vectors
 from tacit.core.theory.privacy import require_adjacency
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from tacit.core.noise.accounting import Account
     from tacit.core.theory.promise import Promise
 
@@ -717,7 +718,10 @@ class Session:
         number of the range is never further from it. Clamping what is public anyway costs no privacy.
         Messages, feedback and transcripts are never clamped: others compute with them.
         """
-        inside = np.clip(np.asarray(values, dtype=np.float64), *self.question.box)
+        low, high = self.question.box
+        if isinstance(values, int | float):
+            return float(min(high, max(low, values)))
+        inside = np.clip(np.asarray(values, dtype=np.float64), low, high)
         return float(inside) if inside.ndim == 0 else inside
 
     def shown(self, mean: npt.ArrayLike) -> float | list[float]:
@@ -858,7 +862,7 @@ def _account(agent: LatticeAgent, rounds: int, adjacency: float, components: int
 
 @lru_cache(maxsize=4096)
 def _planned(agent: LatticeAgent, rounds: int, adjacency: float, components: int) -> int:
-    return sum(map(exact, _account(agent, rounds, adjacency, components).per_message.tolist()))
+    return sum(map(exact, _account(agent, rounds, adjacency, components).losses))
 
 
 @lru_cache(maxsize=65536)
@@ -880,7 +884,9 @@ def _of_series(series: Series) -> dict[str, Any]:
 
 
 def _number(value: object, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+    if isinstance(value, bool) or not (
+        isinstance(value, int | float) or isinstance(value, np.integer | np.floating)  # noqa: SIM101 - no numpy
+    ):
         raise ParameterError(f"{what} must be a number, got {value!r}.")
     if not math.isfinite(value):
         raise ParameterError(f"{what} must be finite, got {value}.")

@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.base.arrays import FloatArray
 from tacit.base.errors import ParameterError
-from tacit.base.rounding import ULP, extended, round_up
+from tacit.base.rounding import extended, round_up, ulp
 from tacit.core.law import Law
 from tacit.core.theory.privacy import require_adjacency
 
@@ -42,7 +42,7 @@ class LatticeLoss:
     def total(self) -> float:
         """The loss of all messages together."""
         total = extended(np.sum(extended(self.per_message)))
-        return float(round_up(total, (len(self.per_message) + 8) * ULP))
+        return float(round_up(total, (len(self.per_message) + 8) * ulp()))
 
 
 def message_step(scale: float, state_step: float, bits: int = 40) -> float:

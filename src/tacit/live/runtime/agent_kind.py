@@ -113,8 +113,8 @@ class WithValue(AgentKind):
 
     def _shown(self, numbers: tuple[int, ...]) -> Any:
         """Return the last feedback, clamped to the range."""
-        inside = self._session.clamp(self._heard(numbers))
-        return float(inside[0]) if len(inside) == 1 else inside
+        heard = self._heard(numbers)
+        return self._session.clamp(heard[0] if len(heard) == 1 else heard)
 
     def _answer(self, machine: AgentMachine | PeerMachine, numbers: tuple[int, ...]) -> SessionAnswer | None:
         """Return what the last feedback says to the session's question."""

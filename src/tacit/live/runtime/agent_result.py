@@ -82,7 +82,7 @@ class AgentResult(Shown):
         """Return the public part for people."""
         heard = "none"
         if self.feedback is not None:
-            one = np.ndim(self.feedback) == 0
+            one = isinstance(self.feedback, float) or np.ndim(self.feedback) == 0
             heard = f"{self.feedback:.6g}" if one else f"{len(self.feedback):,} numbers"
         radius = self.radius
         if radius is None:

@@ -81,7 +81,7 @@ class Explanation(Shown):
     @property
     def first_loss(self) -> float:
         """The largest loss of any agent's first message."""
-        return max(float(self.session.account(i).per_message[0]) for i in range(self.session.n))
+        return max(self.session.account(i).losses[0] for i in range(self.session.n))
 
     @property
     def longest(self) -> float:

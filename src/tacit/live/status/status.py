@@ -11,9 +11,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
-from tacit.core.protocol.codec import Codec, as_array
+from tacit.core.protocol.codec import Codec
 from tacit.core.protocol.messages import COORDINATOR, Feedback, Message
 from tacit.core.protocol.notices import Counts, Notice
 from tacit.core.protocol.records import Closed, Moved, Record
@@ -137,8 +135,8 @@ class Status(StatusPages):
             parts = session.asked.decode(mean, used).parts[:MOST_SHOWN]
             self.update(answer=[AnswerPart(part.name, part.estimate) for part in parts])
             return
-        values = self._session.lattice.value(as_array(numbers[:MOST_SHOWN]))
-        self.update(feedback=self._session.clamp(np.atleast_1d(values)).tolist())
+        values = [session.lattice.value(number) for number in numbers[:MOST_SHOWN]]
+        self.update(feedback=[session.clamp(value) for value in values])
 
 
 def begun(session: Session) -> Standing:

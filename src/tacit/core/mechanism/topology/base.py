@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from tacit.base.arrays import ByValue, FloatArray, frozen, per_agent_columns
 from tacit.base.errors import ParameterError
@@ -21,6 +20,7 @@ from tacit.core.graph import Graph
 from tacit.core.mechanism.whole import Whole, WholeArray, nearest
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     import scipy.sparse as sp
 
 _SMALL = 3000  # up to this many agents the left eigenvector is found by one factorisation
