@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tacit.core.noise import ahead
 from tacit.core.noise.ahead import DrawnAhead, refill_together
 
 
@@ -22,7 +23,8 @@ def pools(source, count, **more):
     return [DrawnAhead(source, lambda u: 2.0 ** (40 - u), depth=4, **more) for _ in range(count)]
 
 
-def test_no_number_is_handed_out_twice_and_each_scale_is_drawn_for_once():
+def test_no_number_is_handed_out_twice_and_each_scale_is_drawn_for_once(monkeypatch):
+    monkeypatch.setattr(ahead, "_MANY", 2)
     source = Counting()
     made = pools(source, 10)
     refill_together(made)
@@ -46,7 +48,17 @@ def test_one_alone_draws_for_itself_alone_and_vectors_are_drawn_one_by_one():
     assert set(made[0].take(0)).isdisjoint(made[1].take(0))
 
 
-def test_pools_of_different_sources_are_not_mixed():
+def test_few_of_one_scale_are_drawn_one_by_one_which_is_faster_and_needs_no_numpy():
+    source = Counting()
+    refill_together(pools(source, ahead._MANY - 1, messages=1))
+    assert source.calls == [(2.0**40, None)] * (ahead._MANY - 1)
+    source.calls.clear()
+    refill_together(pools(source, ahead._MANY, messages=1))
+    assert source.calls == [(2.0**40, ahead._MANY)]
+
+
+def test_pools_of_different_sources_are_not_mixed(monkeypatch):
+    monkeypatch.setattr(ahead, "_MANY", 2)
     sources = Counting(), Counting()
     refill_together([*pools(sources[0], 2), *pools(sources[1], 3)])
     assert {size for _, size in sources[0].calls} == {2}
