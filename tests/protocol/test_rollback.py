@@ -26,6 +26,10 @@ SESSIONS = {
     "one-shot": lambda: known_session(2, 3, quorum=1, law="one-shot", deadlines=FAST),
     "keepers": lambda: known_session(2, 3, quorum=1, keepers=2, deadlines=FAST),
     "series": lambda: known_series(2, 3, quorum=1, keepers=2),
+    "open": lambda: known_session(2, 1, law="one-shot", quorum=1, closes=30, deadlines=FAST),
+    "open, keepers": lambda: known_session(
+        2, 1, law="one-shot", quorum=1, keepers=2, closes=30, deadlines=FAST
+    ),
 }
 
 
@@ -110,7 +114,8 @@ class Run:
 @pytest.mark.parametrize("arrives", [True, False], ids=["arrives", "lost"])
 @pytest.mark.parametrize(
     ("kind", "who"),
-    [(kind, AGENT) for kind in SESSIONS] + [("keepers", KEEPER), ("series", KEEPER)],
+    [(kind, AGENT) for kind in SESSIONS]
+    + [(kind, KEEPER) for kind in ("keepers", "series", "open, keepers")],
     ids=lambda given: {AGENT: "agent", KEEPER: "keeper"}.get(given, given),
 )
 def test_of_each_update_one_message_is_read(kind, who, arrives, every):
