@@ -416,6 +416,8 @@ class Plan:
 
         Missing and superfluous parameters are refused.
         """
+        if self.best_law:
+            raise ParameterError("the law best is for designs: name the law whose noise is given.", "law")
         law = self.chosen_law
         own = self.own_parameters()
         if law.whole_domain and (self.low is not None or self.question is not None):

@@ -319,7 +319,9 @@ def usual_laws(plan: Plan) -> tuple[type[Law], ...]:
     if plan.law is not None and not plan.best_law:
         return (plan.chosen_law,)
     usual = _by_default(plan)
-    return (*usual, *plan.whole_domain_laws()) if plan.best_law else usual
+    if not plan.best_law:
+        return usual
+    return tuple(dict.fromkeys((*usual, OneShot, *plan.whole_domain_laws())))
 
 
 def _by_default(plan: Plan) -> tuple[type[Law], ...]:
