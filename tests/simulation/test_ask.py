@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 
 import tacit
-from tacit.base.errors import InputError, ParameterError, StateError
+from tacit.base.errors import InputError, ParameterError, StateError, TacitError
 from tacit.base.report import json_text
+from tacit.core.theory.mean_noise import ComponentNoise
 
 FRAME = pd.DataFrame(
     {
@@ -198,3 +199,51 @@ def test_records_of_the_wrong_shape_are_refused_without_showing_them(name):
     assert isinstance(refused.value, InputError)
     assert "4213" not in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+# ---- graphs and other laws ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", ["one-shot", "fading"])
+def test_on_a_graph_intervals_cover_the_mean_of_all_records(law):
+    """Their law is that of the mechanism, which is tested elsewhere; here few runs are enough."""
+    asked, records, runs = tacit.Histogram([0, 1, 2]), [0.5] * 30 + [1.5] * 10, 8
+    missed = 0
+    for seed in range(runs):
+        answer = tacit.ask(records, asked, loss=2, graph="star:40", law=law, seed=seed)
+        (first, _) = answer.each.parts
+        missed += not first.low <= 30 <= first.high
+    assert missed <= 3  # more misses of 8 are less likely than 1 in 2,000, and the seeds are fixed
+    radius = 40 * ComponentNoise.of(answer.mechanism).radius(0.05)
+    assert first.high - first.low <= 2 * radius * (1 + 1e-9)
+    assert tacit.analyze(answer.mechanism, adjacency=2).loss <= 2 * (1 + 1e-9)
+    assert answer.as_dict()["topology"] == "graph"
+    assert answer.as_dict()["law"] == law
+    assert answer.mechanism.n == 40
+    assert "agree on" in str(answer.summary())
+
+
+def test_fading_noise_is_for_means_and_sums():
+    for asked in (tacit.Mean(0, 10), tacit.Sum(0, 10)):
+        wider = tacit.ask([1, 2, 3] * 20, asked, loss=1, law="fading", mixing=0.5)
+        least = tacit.ask([1, 2, 3] * 20, asked, loss=1)
+        assert (
+            wider.each.parts[0].high - wider.each.parts[0].low
+            > least.each.parts[0].high - least.each.parts[0].low
+        )
+    with pytest.raises(ParameterError, match="noise that is drawn once"):
+        tacit.ask([1, 0, 1], tacit.Count(), loss=1, law="fading")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"graph": "ring:5"}, "one agent for each of 3 records"),
+        ({"graph": "ring:3", "keepers": 2}, "keepers need a server"),
+        ({"law": "none"}, "law"),
+        ({"mixing": 2.0}, "mixing"),
+    ],
+)
+def test_a_graph_or_a_law_that_does_not_fit_is_refused(given, words):
+    with pytest.raises(TacitError, match=words):
+        tacit.ask([1, 0, 1], tacit.Count(), loss=1, **given)

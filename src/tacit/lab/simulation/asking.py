@@ -19,7 +19,7 @@ from tacit.base.errors import ParameterError, StateError
 from tacit.base.report import Grid, Shown, counted, dataframe, down, near, up
 from tacit.core.law import OneShot
 from tacit.core.law.base import STEP
-from tacit.core.mechanism import ClientServer
+from tacit.core.mechanism import ClientServer, Distributed, Mechanism
 from tacit.core.noise.simulated import as_seed
 from tacit.core.question import Answer, Own, Part, Question
 from tacit.core.theory.mean_noise import ComponentNoise
@@ -51,6 +51,8 @@ class SimulatedAnswer(Shown):
     clamped, missing : int
         How many records were outside their domain, and how many were replaced by the stand-in. Both are
         private: they are for whoever holds the records.
+    mechanism : Mechanism
+        Whose noise it is.
     """
 
     question: Question
@@ -62,6 +64,7 @@ class SimulatedAnswer(Shown):
     seed: int
     clamped: int
     missing: int
+    mechanism: Mechanism
 
     def to_dataframe(self, *, together: bool = False) -> pd.DataFrame:
         """Return one row per part: part, estimate, low, high, count.
@@ -84,6 +87,8 @@ class SimulatedAnswer(Shown):
             "missing": self.missing,
             "loss": self.loss,
             "keepers": self.keepers,
+            "law": self.mechanism.law.name,
+            "topology": "graph" if isinstance(self.mechanism, Distributed) else "server",
             "failure_probability": self.failure_probability,
             "seed": self.seed,
             "private": False,
@@ -119,6 +124,11 @@ class SimulatedAnswer(Shown):
             f"An interval misses the truth with probability at most {b}. That any of the wider ones does is "
             "as unlikely."
         )
+        if isinstance(self.mechanism, Distributed):
+            yield (
+                "It is the mean vector that the agents of the graph agree on. After some rounds each is also "
+                "off by what is left of the starts (`tacit.simulate`)."
+            )
         if self.clamped:
             yield f"{counted(self.clamped, 'record')} outside the domain: clamped. Only you are told."
         if self.missing:
@@ -134,11 +144,14 @@ def ask(
     keepers: int = 0,
     failure_probability: float = 0.05,
     seed: int = 0,
+    graph: Any = None,
+    law: str = OneShot.name,
+    mixing: float | None = None,
 ) -> SimulatedAnswer:
     """Simulate what a question would find out about private records.
 
     It plans one-shot noise for the loss around a server, and draws it from a seed. So the answer protects
-    nobody. It shows how exact the answer of a session would be.
+    nobody. It shows how exact the answer of a session would be; on a graph, of what the agents agree on.
 
     Parameters
     ----------
@@ -156,6 +169,14 @@ def ask(
         With which an interval may miss the truth.
     seed : int
         The same seed gives the same noise.
+    graph : Graph or what `Graph.of` takes, optional
+        Who talks to whom, one agent per record in its order; a server unless given. The true average is aimed
+        at, in which every record counts the same.
+    law : str
+        The noise, like "fading". Around a server fading noise is for means and sums only: other vectors are
+        no quantities that must move smoothly.
+    mixing : float, optional
+        How fast states move. By default the one with the least noise.
 
     Examples
     --------
@@ -169,12 +190,37 @@ def ask(
     b, seed = inside_unit("failure_probability", failure_probability), as_seed(seed)
     vectors, clamped, missing = encoded(records, question)
     mean, many = vectors.mean(axis=0), len(vectors)
-    mechanism = ClientServer(_noise_for(loss, question.adjacency), agents=many, keepers=keepers)
-    law = ComponentNoise.of(mechanism)
+    if graph is None and law == OneShot.name and mixing is None:
+        mechanism: Mechanism = ClientServer(
+            _noise_for(loss, question.adjacency), agents=many, keepers=keepers
+        )
+    else:
+        about = {"question": question, "loss": loss, "law": law, "mixing": mixing}
+        mechanism = _planned(many, keepers, graph, **about)
+    noise = ComponentNoise.of(mechanism)
     # The components have independent noise of one law, so that of each is one run.
     noisy = (mean + sample_outcome(mechanism, question.components, seed=seed)).tolist()
-    each, together = (question.decode(noisy, many, law, b, together=joint) for joint in (False, True))
-    return SimulatedAnswer(question, each, together, loss, keepers, b, seed, clamped, missing)
+    each, together = (question.decode(noisy, many, noise, b, together=joint) for joint in (False, True))
+    return SimulatedAnswer(question, each, together, loss, keepers, b, seed, clamped, missing, mechanism)
+
+
+def _planned(many: int, keepers: int, graph: Any, **about: Any) -> Mechanism:
+    """Return the best mechanism on a graph, or with another law."""
+    from tacit.core.graph import Graph
+    from tacit.core.theory.answers import answer
+    from tacit.core.theory.plan import Plan
+
+    if graph is None:
+        return answer(Plan(agents=many, keepers=keepers, **about)).mechanism
+    if keepers:
+        raise ParameterError("keepers need a server: leave the graph or the keepers out.", "keepers")
+    placed = Graph.of(graph)
+    if placed.n != many:
+        raise ParameterError(
+            f"the graph must have one agent for each of {counted(many, 'record')}, and has {placed.n:,}.",
+            "graph",
+        )
+    return answer(Plan(graph=placed, true_average=True, **about)).mechanism
 
 
 def _noise_for(loss: float, adjacency: float) -> OneShot:
