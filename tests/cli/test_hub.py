@@ -419,3 +419,13 @@ def test_many_members_are_counted_and_some_are_listed(run, answer, hub):
     assert "meter-77" in run("hub", "show", hub, "--member", "meter-7*").output
     assert [one["name"] for one in answer("hub", "show", hub, "--state", "expired")["members"]] == ["meter-7"]
     assert answer("hub", "show", hub, "--state", "connected")["members"] == []
+
+
+@pytest.mark.parametrize(
+    "store", ["postgresql://u:pw@h/d", "elsewhere", "postgresql://tacit@127.0.0.1:1/tacit"]
+)
+def test_a_database_that_cannot_be_used_leaves_no_half_of_a_hub(store, run, tmp_path):
+    pytest.importorskip("psycopg")
+    said = run("hub", "new", "hub", "--address", "wss://h:1", "--store", store, code=2).output
+    assert "pw@" not in said
+    assert list(tmp_path.iterdir()) == []

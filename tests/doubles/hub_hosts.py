@@ -7,10 +7,8 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections import defaultdict
 from contextlib import suppress
@@ -19,6 +17,7 @@ from pathlib import Path
 import msgspec
 from tests.doubles.postgres import Server
 from tests.doubles.processes import free_ports
+from tests.doubles.proxy import ProxyProcess
 
 from tacit.base.errors import InputError, StoreLost
 from tacit.core.protocol.messages import Closing, Feedback, Message, Stop
@@ -45,74 +44,6 @@ lease.Lease.taken = partial(lease.Lease.taken, force=True)
 """
 
 
-class Proxy:
-    """Forwards connections to the database, until it is told otherwise.
-
-    `mode` is "pass"; "hang", which lets nothing through; "cut", which ends all connections and takes none; or
-    "lose", which ends the next connection whose server answers a statement that saves records, before the
-    answer gets through. Nobody knows then whether it was saved.
-    """
-
-    def __init__(self, to: int) -> None:
-        self._to, self.mode, self.lost = to, "pass", 0
-        self._pairs: set[tuple[socket.socket, socket.socket]] = set()
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listening.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def set(self, mode: str) -> None:
-        self.mode = mode
-        if mode == "cut":
-            for pair in tuple(self._pairs):
-                self._end(pair)
-
-    def close(self) -> None:
-        self.set("cut")
-        self._listening.close()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self._listening.accept()
-                if self.mode == "cut":
-                    near.close()
-                    continue
-                far = socket.create_connection(("127.0.0.1", self._to))
-            except OSError:
-                if self._listening.fileno() < 0:
-                    return
-                with suppress(OSError):
-                    near.close()
-                continue
-            pair = (near, far)
-            self._pairs.add(pair)
-            saving = threading.Event()
-            for one, other, up in ((near, far, True), (far, near, False)):
-                threading.Thread(target=self._pump, args=(pair, one, other, saving, up), daemon=True).start()
-
-    def _pump(self, pair, one, other, saving, up) -> None:
-        with suppress(OSError):
-            while data := one.recv(1 << 16):
-                while self.mode == "hang":
-                    time.sleep(0.02)
-                if up and b"INSERT INTO log" in data:
-                    saving.set()
-                if not up and saving.is_set():
-                    saving.clear()
-                    if self.mode == "lose":
-                        self.mode, self.lost = "pass", self.lost + 1
-                        break
-                other.sendall(data)
-        self._end(pair)
-
-    def _end(self, pair) -> None:
-        self._pairs.discard(pair)
-        for one in pair:
-            with suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
-
-
 class Hosts:
     """Hosts of one hub in one folder, each a process with a directory of its own."""
 
@@ -120,7 +51,7 @@ class Hosts:
         self.folder, self.names, self.lease = folder, names, lease
         (port,) = free_ports(1)
         self.server = Server(f"listen_addresses = '127.0.0.1'\nport = {port}")
-        self.proxies = {name: Proxy(port) for name in names}
+        self.proxies = {name: ProxyProcess(port) for name in names}
         ports = dict(zip(names, free_ports(len(names)), strict=True))
         self.addresses = {name: f"wss://localhost:{ports[name]}" for name in names}
         first, *others = names

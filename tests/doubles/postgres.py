@@ -93,8 +93,8 @@ class Server:
     def backup(self) -> Path:
         """Return a copy of the data, as of now; it can be started."""
         where = self.folder / f"backup-{secrets.token_hex(4)}"
-        self._run("pg_basebackup", "--host", str(self.folder), "--username=tacit", "--checkpoint=fast",
-                  "--no-sync", "--pgdata", str(where))  # fmt: skip
+        self._run("pg_basebackup", "--dbname", self.address_by_port(), "--checkpoint=fast", "--no-sync",
+                  "--pgdata", str(where))  # fmt: skip
         return where
 
     def address(self, database: str) -> str:

@@ -35,24 +35,21 @@ class Host:
 
     def __init__(self, folder, address):
         folder.mkdir(exist_ok=True)
-        self.address, self.mark, self.lease, self.logs = address, HostMark(folder), None, []
+        self.address, self.mark, self.lease, self.made = address, HostMark(folder), None, []
 
     def take(self, **given):
         database = PostgresDatabase(self.address)
+        self.made.append(database)
         self.lease, found = Lease.taken(database, self.mark, "wss://h:1", **given)
-        if self.lease is None:
-            database.close()
         return self.lease, found
 
     def log(self):
-        self.logs.append(PostgresLog(PostgresDatabase(self.address), self.lease))
-        return self.logs[-1]
+        self.made.append(PostgresLog(PostgresDatabase(self.address), self.lease))
+        return self.made[-1]
 
     def close(self):
-        for log in self.logs:
-            log.close()
-        if self.lease is not None:
-            self.lease.give_back()
+        for one in self.made:
+            one.close()
         self.mark.close()
 
 
@@ -204,6 +201,17 @@ def test_a_commit_that_does_not_wait_for_a_standby_is_a_failed_save(hosts, monke
             log.append(S, [feedback(0)], after=1)
         cancelling.join()
     killer.close()
+
+
+def test_each_append_is_synchronous_whatever_the_server_does_by_default(hosts):
+    one = hosts("one")
+    undo(one, f"ALTER DATABASE {one.address.split('/')[3].partition('?')[0]} SET synchronous_commit = off")
+    one.take()
+    log = one.log()
+    log.append(S, [OPENED], after=0)
+    log._database.do("SET synchronous_commit = off")  # as a pooler's other clients may
+    with pytest.raises(LedgerError, match="synchronous_commit"):
+        log.append(S, [feedback(0)], after=1)
 
 
 @pytest.mark.parametrize("setting", ["fsync", "full_page_writes"])

@@ -108,9 +108,9 @@ def new(
     from tacit.live.fleet.hub_report import HubReport
 
     if store is not None:
-        from tacit.live.fleet.postgres import require_address, use
+        from tacit.live.fleet.postgres import require_usable, use
 
-        require_address(store)
+        require_usable(store)  # before anything is made
     if moved:
         if options.given("days"):
             raise click.UsageError(

@@ -16,7 +16,7 @@ from threading import RLock
 from typing import Any, final
 
 from tacit.base.arguments import plain
-from tacit.base.errors import InputError, LedgerError, StoreLost
+from tacit.base.errors import InputError, StoreLost
 from tacit.base.extras import missing_extra
 from tacit.base.files import write_whole
 from tacit.live.fleet.database import DATABASE, Database, StoreRow, Taken
@@ -316,6 +316,12 @@ def require_address(address: str) -> None:
         )
 
 
+def require_usable(address: str) -> None:
+    """Refuse a database that a hub cannot use."""
+    import_psycopg()
+    PostgresDatabase(address).close()
+
+
 def use(home: Path, address: str) -> None:
     """Let a hub's directory use this database from now on.
 
@@ -327,6 +333,8 @@ def use(home: Path, address: str) -> None:
     import_psycopg()
     require_address(address)
     known = address_of(home)
+    if known == address:
+        return  # it may be away now
     if known is None:
         store = HubStore(home)
         try:
@@ -338,11 +346,5 @@ def use(home: Path, address: str) -> None:
                 f"{home} has members, tasks or invitations in a store of its own, which are not moved to a "
                 "database: use --store from the first start on, or make another hub."
             )
-        PostgresDatabase(address).close()  # refuses one that cannot be used, before the directory changes
-    if known != address:
-        write_whole(home / DATABASE, address.encode() + b"\n", force=True)
-
-
-def lost(error: LedgerError) -> bool:
-    """Whether another try with a new connection may help."""
-    return isinstance(error, StoreLost)
+    require_usable(address)  # before the directory changes
+    write_whole(home / DATABASE, address.encode() + b"\n", force=True)
