@@ -86,7 +86,7 @@ class LightAgent:
         self._generation = hashlib.sha256(identity.public_key).digest()[:16]
         self._machines: dict[bytes, tuple[AgentMachine, SessionChannel]] = {}
         self.connection = HubConnection(
-            endpoint, identity, AGENT, said=self._hear, position=self._position, here=self._here
+            [endpoint], identity, AGENT, said=self._hear, position=self._position, here=self._here
         )
         self.here, self.lost = False, 0
 
@@ -208,7 +208,11 @@ class Crowd:
             )
             for first, stop in itertools.pairwise(bounds)
         ]
-        self.connected_bytes, _ = self._hear()
+        try:
+            self.connected_bytes, _ = self._hear()
+        except BaseException:
+            self.__exit__()
+            raise
         self.seconds = time.monotonic() - began
         self.connecting = self.processor() - self._idle
 
@@ -364,7 +368,7 @@ def main() -> int:
         folder, endpoint, first, stop = cast("list[str]", options.members)
         asyncio.run(_members(Path(folder), endpoint, int(first), int(stop)))
         return 0
-    console = Console()
+    console = Console(width=120)
     rows = [measure(int(size), console.log) for size in options.agents.split(",")]
     console.print(table(rows))
     if options.json is not None:

@@ -113,6 +113,7 @@ SERVING, DRAINING = "serving", "draining"
 _LOOK = 0.1  # seconds between checks for new work
 _HOUSEKEEPING = 30.0
 _STORE_AGAIN = 1.0  # seconds until a result is written again that the disk did not take
+_ENROLLED = 2.0  # seconds in which the list of all that are enrolled is used
 _TEST_DISK = 10.0  # seconds between tests that the hub can write
 _MOST_AT_ONCE, _MOST_REVIVED = 64, 32
 _MOST_SKIPPED = 64
@@ -212,6 +213,8 @@ class Hub:
         self._unwilling: dict[str, str | None] = {}
         self._refusing = {row["name"] for row in self.store.members() if row["refused"]}  # as it is written
         self._left: set[str] = set()
+        self._enrolled: list[Member] = []
+        self._enrolled_until = 0.0
         self._seen_list: tuple[int, int] | None = None
         self._news: RevocationNews | None = None
         self._compacting = False
@@ -413,7 +416,9 @@ class Hub:
             if member.role == AGENT and order.wants(member.name) and not self._skipped(task, member.name)
         ]
         if order.open is not None and len(keepers) == len(order.keepers):
-            agents = [one for one in self._enrolled() if order.wants(one.name)]
+            if (asked := time.monotonic()) >= self._enrolled_until:  # it reads a line for each of them
+                self._enrolled, self._enrolled_until = self._read_enrolled(), asked + _ENROLLED
+            agents = [one for one in self._enrolled if order.wants(one.name)]
         missing = None
         if away := [name for name in order.keepers if name not in {keeper.name for keeper in keepers}]:
             missing = f"waits for the keeper {', '.join(away)}"
@@ -424,7 +429,7 @@ class Hub:
             missing = clock_wrong(ahead)
         return agents, [_listed(one) for one in keepers], missing
 
-    def _enrolled(self) -> list[Member]:
+    def _read_enrolled(self) -> list[Member]:
         """Return all that may be agents of an open session, connected or not.
 
         They are those of the register, and those that have connected here, if this host has no authority.
