@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+import tacit
 from tacit.base.errors import MotionError, ParameterError
 from tacit.core.law import Fading, OneShot, Scheduled
 from tacit.core.mechanism import ClientServer
@@ -225,6 +226,12 @@ def test_agents_with_hybrid_noise_agree_as_it_says():
     assert np.var(ends) == pytest.approx(made.deviation.variance, rel=0.35)
     assert made.deviation.variance == pytest.approx(2 / 5 * made.price**2, rel=1e-7)
     assert "hybrid noise" in str(made)
+
+
+def test_a_design_says_that_only_the_loss_of_such_agents_is_known():
+    for motion in (SLEW, Plant.searched(TRUCK, off_by(0.01))):
+        with pytest.raises(MotionError, match=r"`tacit analyze --motion` chooses noise for a loss"):
+            tacit.design(motion=motion, loss=1, rounds=9, agents=4)
 
 
 def test_a_plant_without_a_model_is_refused():

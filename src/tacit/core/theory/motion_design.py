@@ -14,6 +14,7 @@ from tacit.core.law import Fading, Gaussian, Law, OneShot, Scheduled
 from tacit.core.law.gaussian import mu_of
 from tacit.core.law.scheduled import Schedule, best_schedule
 from tacit.core.motion import Motion
+from tacit.core.motion.certified import Certified
 from tacit.core.theory.answers import Design
 from tacit.core.theory.promise import Promise, analyze
 from tacit.core.theory.promise_rows import describe_size
@@ -148,6 +149,12 @@ def answer_motion(plan: Plan) -> MotionDesign:
 
 def _require_open(plan: Plan) -> None:
     """Refuse what a design for a motion does not answer."""
+    if isinstance(plan.motion, Certified):
+        raise MotionError(
+            "what agents of which only a bound is known agree on is unknown, so their noise cannot be "
+            "compared by accuracy. `tacit analyze --motion` chooses noise for a loss; a measured plant has "
+            "hybrid noise."
+        )
     if plan.mixing is not None:
         raise ParameterError("give a motion or a mixing, not both: a motion says how agents move.", "mixing")
     if (plan.epsilon is None and plan.loss is None) or not plan.sized or plan.radius is not None:

@@ -111,7 +111,7 @@ class CertifiedPrivacy(Shown):
             Row("epsilon", up(told["epsilon"]), f"ε per unit of adjacency, over {run}"),
             Row("loss", up(told["loss"]), f"ε × adjacency {self.adjacency:g}"),
             Row(
-                "rate", up(told["rate"]), "proved: two starts come nearer by this in every update, in the end"
+                "rate", up(told["rate"]), "proved: in the end two starts come nearer by this in every update"
             ),
         ]
         title = f"{told['law']} noise, {told['motion']} agents"
