@@ -17,6 +17,7 @@ from tacit.cli import hub_series
 from tacit.cli.running import UNFINISHED
 from tacit.core.protocol.records import Closed, Ended, Keyed, Sampled, Spoke
 from tacit.core.protocol.session import Session
+from tacit.core.question import Histogram
 from tacit.live.fleet import hub as hub_module
 from tacit.live.fleet.fleet_status import AgentPages, HubPages
 from tacit.live.fleet.hub_directory import LEDGER
@@ -92,13 +93,13 @@ class Running:
         for name in names:
             await self.there.pop(name).__aexit__(None, None, None)
 
-    def ask(self, **series):
+    def ask(self, *, question=None, **series):
         self._session = None
         begins = int(self.clock.wall()) + 1000
         asked = SeriesOrder(
             **{"slots": SLOTS, "interval": EVERY, "hides": "step:2", "begins": begins, **series}
         )
-        question = {"loss": 30.0, "low": 0.0, "high": 10.0}
+        question = question or {"loss": 30.0, "low": 0.0, "high": 10.0}
         rules = {"keepers": KEEPERS, "least": 4, "wait": 1e9, "settings": {"round_deadline": EVERY / 2}}
         order = SessionOrder(question, series=asked, **rules)
         self.fleet.hub.store.add_task("load", msgspec.to_builtins(order), None, None)
@@ -459,3 +460,68 @@ def test_a_series_whose_time_has_passed_is_not_begun(tmp_path):
             await run.go(*run.there)
 
     asyncio.run(main())
+
+
+# ---- a question in every slot ------------------------------------------------------------------------
+
+
+def accept(fleet, name, accepted, **limits):
+    """Let the policy of an agent name a question, in place of a range."""
+    source = {} if name in AGENTS else None
+    path = fleet.policy(name, value_table=source, trust=["south"], **{**ACCEPTS, "hides": "step", **limits})
+    lines = path.read_text().splitlines()
+    kept = [line for line in lines if not line.startswith(("low =", "high ="))]
+    kept.insert(kept.index("[value]") + 1, f'accept = ["{accepted}"]')
+    path.write_text("\n".join(kept) + "\n")
+
+
+def test_a_hub_asks_a_histogram_in_every_slot_and_goes_on_after_a_restart(tmp_path):
+    asked = Histogram([0, 2, 4, 10])
+
+    async def main():
+        fleet = await made(tmp_path, "eve", "mallory")
+        for name in AGENTS:
+            accept(fleet, name, "histogram:0,2,4,10")
+        accept(fleet, "eve", "histogram:0,2,4,11")  # another domain
+        accept(fleet, "mallory", "histogram:0,2,4,10", hides="step:2")  # not what the series hides
+        run, heard = Running(fleet), []
+
+        async def listen(agent):
+            async for mean in agent:
+                heard.append(mean)  # noqa: PERF401 - it is looked at before the end
+
+        async with fleet.clock.creeping():
+            async with fleet.serving() as hub:
+                await run.come(*KEEPERS, *AGENTS, "eve", "mallory")
+                listening = asyncio.ensure_future(listen(run.there["carol"]))
+                run.ask(hides="step", slots=5, question={"loss": 30.0, "question": "histogram:0,2,4,10"})
+                await run.answered(8)
+                assert series_facts(hub)["refused"] == {"eve": "question", "mallory": "hides"}
+                await run.slots(2)
+                session = run.session
+                [page] = HubPages(hub).document().under_way()
+                assert (page.feedback, [part.name for part in page.answer]) == (None, list(asked.names))
+            async with fleet.serving() as hub:
+                await run.slots(4)
+                [(state, result)] = await fleet.over("load")
+                await fleet.until(lambda: not any(agent.sessions for agent in run.there.values()))
+                found = SeriesMeans.read(tmp_path / "hub", hub.store, "load")
+                vectors = [row["mean"] for row in hub.store.means(session.id)]
+                listening.cancel()
+                await run.go(*run.there)
+        return session, state, result, found, vectors, heard
+
+    session, state, result, found, vectors, heard = asyncio.run(main())
+    assert (state, session.question, session.components) == ("finished", asked, 3)
+    verdict = verify(tmp_path / "transcripts" / "load.jsonl", session=session)
+    assert verdict.sound
+    assert [tuple(vector) for vector in vectors] == list(verdict.series.means)
+    told = [one["answer"] for one in found.as_dict()["means"]]
+    assert told == [answer.as_dict() for answer in verdict.series.answers]  # as anyone recomputes it
+    assert result["answer"] == told[-1]
+    assert result["mean"] is None
+    assert result["series"]["hides"] == "step"
+    assert "0 to 2: " in str(found.summary())
+    answers = {one.slot: one.answer.as_dict() for one in heard}
+    assert answers == {slot: told[slot] for slot in answers}
+    assert answers

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 STATES = ("connected", "away", "expired", "revoked")
 """Of a member: connected now or not, or its certificate is no longer valid."""
 _LISTED = 20  # members that are listed unasked
+_PARTS = 6  # of an answer, in the line of a slot
 
 
 @final
@@ -174,7 +175,7 @@ class SeriesMeans(Shown):
             [
                 str(one["slot"]),
                 _when(one["begins"]),
-                _mean(one["mean"]) or _parts(one.get("answer")) or "lost",
+                _mean(one["mean"]) or _estimates(one.get("answer")) or "lost",
                 "" if one["deviation"] is None else up(one["deviation"]),
                 f"{one['used']} of {agents}",
                 "" if not one["used"] else absences(one["used"], agents, one["incomplete_before"]),
@@ -343,6 +344,14 @@ def _series(facts: dict[str, Any]) -> list[str]:
         used,
         _when(about["ends"]),
     ]
+
+
+def _estimates(answer: dict[str, Any] | None) -> str:
+    """Return the first parts of an answer as text: empty without one."""
+    if answer is None:
+        return ""
+    parts = [f"{part['name']}: {near(part['estimate'])}" for part in answer["parts"]]
+    return "; ".join(parts[:_PARTS]) + ("; …" if len(parts) > _PARTS else "") or "no answer"
 
 
 def _mean(mean: float | list[float] | None) -> str:
