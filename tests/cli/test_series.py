@@ -76,6 +76,7 @@ def test_audit_passes_and_alarms(run):
         (["simulate", *DAY, "--hides", "habit"], "must be reading"),
         (["simulate", *DAY, "--range", "10"], "not a range"),
         (["simulate", *DAY, "--mixing", "0.5"], "cannot use mixing"),
+        (["simulate", *DAY, "--ask", "count"], "can be designed and run"),
         (["simulate", *DAY[:4], *ABOUT[2:]], "must say what it hides"),
         (["simulate", "--series", "96", *ABOUT], "needs a number of agents"),
         (["simulate", "--series", "96", "--agents", "5", "--hides", "reading"], "needs a range"),

@@ -86,6 +86,12 @@ def or_series(answer: Callable[..., None], *also: str, shared: tuple[str, ...]) 
                 return
             source = click.get_current_context().get_parameter_source
             given = {name for name in asked if source(name) is ParameterSource.COMMANDLINE} - set(added)
+            if "question" in given:
+                raise ParameterError(
+                    "a series of a question can be designed and run, and only one of means is simulated, "
+                    "compared or audited: leave --ask out, and see `tacit design --series --ask`.",
+                    "question",
+                )
             for name in sorted(given - set(shared) - {"as_json"}):
                 raise ParameterError(f"a series cannot use {name.replace('_', ' ')}: leave it out.", name)
             taken = {name: asked[name] for name in (*added, *sorted(given & set(shared)))}
