@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import shlex
+import subprocess
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -207,3 +208,8 @@ def test_the_image_is_built_with_a_pinned_backend():
         assert "--constraint constraints.txt" in line or "--no-deps --no-build-isolation" in line, line
     assert not any(line.endswith(" .") and "--no-build-isolation" not in line for line in installs)
     assert re.search(r"^hatchling==", (ROOT / "constraints.txt").read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("script", sorted(DEPLOY.rglob("*.sh")), ids=lambda path: path.name)
+def test_a_script_can_be_read_by_a_plain_shell(script):
+    subprocess.run(["sh", "-n", str(script)], check=True)
