@@ -120,7 +120,7 @@ def session_of(keys: Any, names: list[str], asked: dict[str, Any]) -> Session:
         keys["coordinator"].public_key if served else None,
     )
     plan = Plan(low=LOW, high=HIGH, loss=LOSS, **asked)
-    more = {"quorum": AGENTS} if served else {}
+    more: dict[str, Any] = {"quorum": AGENTS} if served else {}
     waits = Deadlines(round=600.0, start=600.0, repeat=0.1)
     return draft(
         "liars", roster, plan, keepers=kept, anyway=True, expires=LAST_EXPIRY, deadlines=waits, **more

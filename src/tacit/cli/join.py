@@ -109,6 +109,9 @@ _PARTS = 6  # of an answer, in the line of a slot
     metavar="COMMAND",
     help="For a series: a command whose output is the value; run in every slot.",
 )
+@options.motion_option(
+    "Your own A, B, C and start, if the session leaves them to its agents; not needed to resume."
+)
 @_owner_options
 def command(
     *,
@@ -157,6 +160,7 @@ def _take_part(
     hides: str | None,
     delta: float | None,
     state_file: Path | None,
+    motion_file: str | None,
     **given: Any,
 ) -> None:
     """Run an agent to its end and print the result.
@@ -178,6 +182,10 @@ def _take_part(
             "--hides, --delta and --value-command are for a series, and this session is not a series."
         )
     accepts = options.accepted(hides, delta)
+    if motion_file is not None:
+        from tacit.live.sessions.motion import read_own_motion
+
+        given["motion"] = read_own_motion(motion_file)
     if state_file is not None:
         private_value.require_state_writable(state_file)
     try:

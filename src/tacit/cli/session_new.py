@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tacit.core.protocol.session import Session
     from tacit.core.theory.plan import Plan
     from tacit.live.identity.roster import Roster
+    from tacit.live.sessions.motion import MotionRequest
 
 _MOST_DAYS, _WEEK = 36_500, 7 * 86_400
 
@@ -35,6 +36,7 @@ Examples:
   tacit session new --roster keys.txt --graph ring:20 --epsilon 0.1 --range 0:10 --law one-shot
   tacit session new --roster certificates --keepers north,south --loss 0.2 --range 0:10
   tacit session new --roster certificates --keepers north,south --loss 0.2 --range 0:10 --open 24h --quorum 50
+  tacit session new --roster certificates --motion truck.toml --loss 1 --range -10:10 --rounds 120
   tacit session new --roster certificates --keepers north,south --loss 1 --ask histogram:0,1,2,5,10
   tacit session new --roster certificates --keepers north,south --loss 1 --range 0:10
     --series 96 --hides step:2 --every 15m
@@ -67,6 +69,16 @@ Examples:
 )
 @delta_option
 @click.option("--name", default="session", show_default=True, help="Name of the session.")
+@options.motion_option(
+    "A file of agents with their own dynamics (see `tacit analyze`): how they move, who is private, and "
+    "`start`. Give --loss, --range and --rounds besides."
+)
+@click.option(
+    "--keep-motion",
+    is_flag=True,
+    help="With --motion: write only bounds on the influence into the session. A, B and C are then each "
+    "agent's own (`tacit join --motion`).",
+)
 @options.asked_by(
     "session",
     adjacency={
@@ -103,6 +115,8 @@ def command(
     days: float | None,
     places: tuple[str, ...],
     keepers: str | None,
+    motion_file: str | None,
+    keep_motion: bool,
     series: int | None,
     open_for: str | None,
     hides: str | None,
@@ -164,6 +178,11 @@ def command(
     if open_for is not None:
         fields["closes"] = closing_time(open_for, fields["quorum"])
         expires = expires or fields["closes"] + _WEEK
+    moving = None
+    if motion_file is not None:
+        question, moving = _moving(motion_file, question, keep_motion)
+    elif keep_motion:
+        raise click.UsageError("--keep-motion is for --motion: give the file, too.")
     session = draft(
         name,
         roster,
@@ -171,10 +190,29 @@ def command(
         expires=expires,
         keepers=kept,
         anyway=anyway,
+        motion=moving,
         **fields,
     )
     write_session(session, out, addresses=addresses, force=force)
     tell(explain(session, question.failure_probability or 0.05), out, as_json)
+
+
+def _moving(name: str, question: Plan, kept: bool) -> tuple[Plan, MotionRequest]:
+    """Return the plan of a file of agents with their own dynamics."""
+    from dataclasses import replace
+
+    from tacit.live.sessions.motion import read_motion_request
+
+    odd = options.given("agents", "mixing", "noise", "decay", "parameters", "question", "radius", "keepers")
+    if odd:
+        raise click.UsageError(f"The file of --motion says how agents move: leave out {odd[0]}.")
+    request = read_motion_request(name, kept=kept)
+    found = {key: value for key, value in request.plan.items() if key not in ("agents", "delta")}
+    given = {key: getattr(question, key) for key in ("rounds", "adjacency", "loss", "epsilon", "law")}
+    found |= {key: value for key, value in given.items() if value is not None}
+    if "epsilon" in found:
+        found.pop("loss", None)
+    return replace(question, **found), request
 
 
 def _series(

@@ -220,6 +220,11 @@ class Declared:
                 f"{self.path} is the transcript of a series, which has none of the paper's mechanisms: judge "
                 "it with `tacit verify`, and its mechanism with `tacit audit --series`."
             )
+        if "motion" in self.header:
+            raise FileError(
+                f"{self.path} is the transcript of agents with their own dynamics, which is not audited: "
+                "judge it with `tacit verify`, and the mechanism with `tacit.examine`."
+            )
         try:
             law = named(self.header["kind"]).from_words(self.header)
             keepers = _counted(self.header.get("keepers", 0))

@@ -127,6 +127,13 @@ class Moving(ByValue):
         each = [span / Fraction(width) for _, width in self.motion.private]
         return sum(each, Fraction(0)) if self.motion.norm == "l1" else max(each)
 
+    @property
+    def shift(self) -> float:
+        """What the public start adds to the value agreed on, C(I − A)^−1·z̄/τ."""
+        if not isinstance(self.motion, Linear):
+            return 0.0
+        return float(self.motion.settling @ np.array(self.start)) / self.motion.lag
+
     def begin(self, values: Any, state_exponent: int) -> WholeArray:
         """Return the start of a state, each number to the nearest step, ties up."""
         assert isinstance(self.motion, Linear)
@@ -227,11 +234,7 @@ def require_moving(session: Session, moving: Moving) -> None:
         )
     if not law.pure:
         raise ParameterError(f"sessions draw Laplace noise, got the law {session.law}.")
-    if session.rounds > MOST_MOVING_ROUNDS:
-        raise ParameterError(
-            f"agents with their own dynamics have at most {MOST_MOVING_ROUNDS:,} rounds in a session, got "
-            f"{session.rounds:,}: their account is exact, and takes longer with every round."
-        )
+    require_few_rounds(session.rounds)
     if isinstance(motion, Bounded) and motion.bounds and len(motion.bounds) != session.rounds:
         raise ParameterError(
             f"an envelope must have one bound for each of the {session.rounds} rounds, got "
@@ -242,6 +245,15 @@ def require_moving(session: Session, moving: Moving) -> None:
         motion.width  # noqa: B018 - refuses several private numbers
     if isinstance(motion, Linear):
         require_fitting(session, moving)
+
+
+def require_few_rounds(rounds: int) -> None:
+    """Refuse a session whose exact account would take too long."""
+    if rounds > MOST_MOVING_ROUNDS:
+        raise ParameterError(
+            f"agents with their own dynamics have at most {MOST_MOVING_ROUNDS:,} rounds in a session, got "
+            f"{rounds:,}: their account is exact, and takes longer with every round."
+        )
 
 
 def require_fitting(session: Session, moving: Moving) -> None:

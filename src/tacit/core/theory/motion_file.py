@@ -133,7 +133,25 @@ def parse_motion_file(text: str) -> MotionFile:
 
 def parse_motion_plan(text: str) -> dict[str, Any]:
     """Return what a file asks of a design: fields of `tacit.Plan`."""
+    return _planned(_read(text))
+
+
+def parse_motion_start(text: str) -> tuple[dict[str, Any], tuple[float, ...]]:
+    """Return fields of a `tacit.Plan`, and the public start of a session.
+
+    `start` in [motion] has a number per component of the state: what is added to the private values, and what
+    the others are.
+    """
     given = _read(text)
+    own = dict(_table(given, "motion"))
+    start = own.pop("start", ())
+    found = _planned(given | {"motion": own})
+    size = found["motion"].dimension
+    start = tuple(as_vector(start, "start", size, "one per component").tolist()) if start else ()
+    return found, start
+
+
+def _planned(given: Mapping[str, Any]) -> dict[str, Any]:
     noise = given.get("noise", {})
     _only(noise, {"law", "loss", "delta"}, "[noise] of a design")
     own = _table(given, "motion")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from tacit.base.errors import MissingExtra, installing
+from tacit.base.errors import MissingExtra, MotionError, installing
 from tacit.base.report import Row, Shown, Summary, near, up
 from tacit.core.theory.advice import NOT_COVERED
 
@@ -58,14 +58,14 @@ class AgentResult(Shown):
     def radius(self) -> float | None:
         """The radius that the session promised.
 
-        It is None if a package to compute it is not installed, and if more than a mean is asked: then
-        `answer` has intervals.
+        It is None if a package to compute it is not installed, if A, B and C are each agent's own, and if
+        more than a mean is asked: then `answer` has intervals.
         """
         if self.session.asked is not None:
             return None
         try:
             return self.session.promise().theory.radius
-        except MissingExtra:
+        except (MissingExtra, MotionError):
             return None
 
     def as_dict(self) -> dict[str, Any]:
@@ -85,7 +85,9 @@ class AgentResult(Shown):
             one = isinstance(self.feedback, float) or np.ndim(self.feedback) == 0
             heard = f"{self.feedback:.6g}" if one else f"{len(self.feedback):,} numbers"
         radius = self.radius
-        if radius is None:
+        if radius is None and self.session.motion is not None:
+            promised = Row("radius", "not known", "A, B and C are each agent's own")
+        elif radius is None:
             promised = Row("radius", "not known", f"on a graph this needs an extra; {installing('theory')}")
         else:
             meaning = "promised if all took part in every round; tacit verify shows who did"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any
 
 from tacit.base.arguments import plain
 from tacit.base.report import Row, Shown, Summary, near, some_rounds, up
 from tacit.base.rounding import product_up, shown_up
 from tacit.core.mechanism.lattice import Lattice
+from tacit.core.motion import Bounded
 from tacit.core.protocol.session import Session, SessionPromise
 from tacit.core.question import short_form
 from tacit.core.theory.advice import (
@@ -33,7 +35,6 @@ _COARSE = 1e-6
 """Largest relative excess of the accounted loss over the loss on real numbers; more is a fault."""
 
 
-@final
 @dataclass(frozen=True, eq=False)
 class Explanation(Shown):
     """What an agent should know about a session before it joins.
@@ -47,7 +48,7 @@ class Explanation(Shown):
     """
 
     session: Session
-    promise: SessionPromise
+    promise: SessionPromise | None
     faults: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -93,22 +94,25 @@ class Explanation(Shown):
 
     def summary(self, heading: str = "") -> Summary:
         """Return the session for people, with `heading` in front of the title."""
+        assert self.promise is not None
         session, made = self.session, self.promise.theory
         sections = {
-            "Session": [
-                Row("name", session.name, some_rounds(session.rounds)),
-                Row("id", session.id.hex()[:16], "the same for everyone who has this very session"),
-            ],
-            "Promise": _promise_rows(self),
+            "Session": session_rows(self),
+            "Promise": promise_rows(self),
             "Accuracy": accuracy_rows(made),
-            "Rules": _rule_rows(self),
+            "Rules": rule_rows(self),
         }
         faults = (f"NOT SOUND: {fault}" for fault in self.faults)
         return Summary(f"{heading}{describe(session.mechanism)}", sections, (*faults, *self.notes))
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything a program would read, ready for JSON."""
-        session, theory = self.session, self.promise.theory
+        assert self.promise is not None
+        return self.told(self.promise.theory.as_dict())
+
+    def told(self, promised: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the session and its loss for a program, with what it promises."""
+        session = self.session
         lattice, deadlines = session.lattice, session.deadlines
         return {
             "sound": self.sound,
@@ -119,7 +123,7 @@ class Explanation(Shown):
             "topology": session.topology,
             "keeper_keys": {keeper.name: key_text(keeper.key) for keeper in session.keepers},
             "edges": None if session.edges is None else len(session.edges),
-            **theory.as_dict(),
+            **promised,
             "protection": strength(self.loss).name,
             "right_at_most": right_share(self.loss),
             "accounted_loss": self.loss,
@@ -149,6 +153,10 @@ def _longest(session: Session) -> float:
 
 def explain(session: Session, failure_probability: float = 0.05) -> Explanation:
     """Return what a session promises, its loss, and whether it is sound."""
+    if isinstance(session.mechanism.motion, Bounded):
+        from tacit.live.sessions.motion import explain_bounded
+
+        return explain_bounded(session)
     promise = session.promise(failure_probability)
     return Explanation(session, promise, tuple(_faults(session, promise)), tuple(_notes(session, promise)))
 
@@ -199,7 +207,13 @@ def _notes(session: Session, promise: SessionPromise) -> list[str]:
     notes = [_whole_range(session), *keeper_notes(session)]
     if session.keepers and (many := many_keepers(len(session.keepers), session.n)) is not None:
         notes.append(many)
-    if session.mechanism.law.shadowed and session.topology == "server" and session.asked is None:
+    notes += session.mechanism.motion.assumptions
+    if session.motion is not None and (moved := session.motion.shift):
+        notes.append(
+            f"The target is {near(moved)} more than the mean of the private values: the public start adds it."
+        )
+    mixes = session.mechanism.law.mixes
+    if session.mechanism.law.shadowed and mixes and session.topology == "server" and session.asked is None:
         notes.append(ONE_DRAW)
     if (
         warning := wide_radius(promise.theory.radius, session.lattice.high - session.lattice.low)
@@ -223,7 +237,17 @@ def _notes(session: Session, promise: SessionPromise) -> list[str]:
     return notes
 
 
-def _promise_rows(found: Explanation) -> list[Row]:
+def session_rows(found: Explanation) -> list[Row]:
+    """Return which session it is."""
+    session = found.session
+    return [
+        Row("name", session.name, some_rounds(session.rounds)),
+        Row("id", session.id.hex()[:16], "the same for everyone who has this very session"),
+    ]
+
+
+def promise_rows(found: Explanation) -> list[Row]:
+    """Return what it costs."""
     session = found.session
     apart = f"two values up to {near(session.adjacency)} apart"
     if session.asked is not None:
@@ -255,11 +279,14 @@ def _asked_row(session: Session) -> Row:
             plain(short_form(session.asked)),
             f"a record is {fields}; one off its domain is clamped to it",
         )
+    if session.motion is not None:
+        many = "a number" if session.motion.values == 1 else f"{session.motion.values:,} numbers"
     ends = f"{near(session.lattice.low)} to {near(session.lattice.high)}"
     return Row("range", ends, f"every value is {many} in it; one off it counts as the nearest end")
 
 
-def _rule_rows(found: Explanation) -> list[Row]:
+def rule_rows(found: Explanation) -> list[Row]:
+    """Return its rules."""
     session = found.session
     what = "agents" if session.topology == "server" else "agents,"
     size = (session.mask_bytes or session.number_bytes) * session.components

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from tacit.core.theory.plan import Plan
 from tacit.core.theory.promise import Promise
 from tacit.live.identity.roster import COORDINATOR, Roster
 
+if TYPE_CHECKING:
+    from tacit.live.sessions.motion import MotionRequest
+
 _TRIES = 60
 WEEK = 7 * 86_400.0
 """Default lifetime of a session in seconds."""
@@ -39,6 +42,7 @@ def draft(
     expires: int | None = None,
     keepers: Sequence[str] = (),
     anyway: bool = False,
+    motion: MotionRequest | None = None,
     **fields: Any,
 ) -> Session:
     """Make the session with the best noise for a question.
@@ -56,6 +60,8 @@ def draft(
         Members of the roster that are not agents: they hold masks and add the noise.
     anyway : bool
         Make it even if its radius is half the range or more; otherwise `Useless` is raised.
+    motion : MotionRequest, optional
+        Of agents with their own dynamics: what their file asks.
     fields
         Other fields of the `Session`, such as deadlines, quorum and start.
     """
@@ -72,7 +78,7 @@ def draft(
     promise = _promise(question)
     if not anyway:
         require_useful(promise.radius, high - low)
-    law = promise.mechanism.law
+    law = promise.mechanism.law if motion is None else motion.law(promise.mechanism.law, promise.rounds)
     waits = fields.get("deadlines") or Deadlines()
     fixed: dict[str, Any] = {
         "name": name,
@@ -82,7 +88,8 @@ def draft(
         "edges": None if graph is None else tuple(map(tuple, graph.edges().tolist())),
         "weights": _weights(promise.mechanism),
         "law": law.name,
-        "mixing": _plain(law.sigma),
+        "mixing": _plain(law.sigma) if motion is None else None,
+        "motion": None if motion is None else motion.moving(law),
         **_further(law),
         "rounds": promise.rounds,
         "adjacency": promise.adjacency,
@@ -101,9 +108,14 @@ def draft(
             components=question.asked.components,
             quorum=fields.get("quorum"),
         )
+        if motion is not None:
+            lattice = motion.lattice(lattice, noisy)
         return Session(noise=_plain(c), lattice=lattice, **fixed, **fields)
 
-    return _within(session, law.c, promise.loss if question.loss is None else question.loss)
+    made = _within(session, law.c, promise.loss if question.loss is None else question.loss)
+    if motion is not None:
+        motion.require_own(made)
+    return made
 
 
 def usual_expiry(deadlines: Deadlines, rounds: int, now: float | None = None) -> int:
@@ -186,7 +198,8 @@ def _weights(mechanism: Mechanism) -> Any:
 
 def _further(law: Law) -> dict[str, Any]:
     """Return the law's parameters besides mixing and noise, for a session."""
-    rest = {word: _plain(value) for word, value in list(law.worded().items())[2:]}
+    first = ("mixing", "noise")
+    rest = {word: _plain(value) for word, value in law.worded().items() if word not in first}
     return {"decay": rest.pop("decay", None), "further": tuple(rest.items())}
 
 

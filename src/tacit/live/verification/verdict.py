@@ -183,10 +183,10 @@ class Verdict(Shown):
     def accuracy(self) -> Accuracy | None:
         """How far off the result is, given the messages that were used.
 
-        None unless the session is sound. It is computed on first use, because exact radii take most of the
-        time of a verdict.
+        None unless the session is sound, and for agents with their own dynamics, whose promise holds if all
+        took part. It is computed on first use, because exact radii take most of the time of a verdict.
         """
-        if self.history is None:
+        if self.history is None or self.session.motion is not None:
             return None
         return _accuracy(self.session, self.history, self.failure_probability, self.agent)
 
@@ -208,9 +208,10 @@ class Verdict(Shown):
 
     @property
     def complete(self) -> bool:
-        """Whether on a graph every agent used all messages in every round."""
-        n, edges = self.session.n, self.session.edges or ()
-        return all(len(row) == n + 2 * len(edges) for row in self.used)
+        """Whether every agent used all messages in every round."""
+        n, edges = self.session.n, self.session.edges
+        whole = n if edges is None else n + 2 * len(edges)
+        return all(len(row) == whole for row in self.used)
 
     @property
     def word(self) -> Literal["sound", "unchecked", "unsound"]:

@@ -15,6 +15,15 @@ if TYPE_CHECKING:
 _RECOMPUTED = "recomputed, right to the last bit"
 _SHOWN = 20  # findings for people
 
+ALL_TOOK_PART = (
+    "All agents took part in every round, so the radius of `tacit session check` holds. These agents have "
+    "their own dynamics."
+)
+SOME_WERE_MISSING = (
+    "Not every agent took part in every round, and what that means for agents with their own dynamics is not "
+    "worked out: no radius is given. The losses hold."
+)
+
 _SAYS = {
     "unchecked": "Not everything could be checked, so nothing is said about accuracy. What is missing:",
     "unsound": "Something is wrong, so nothing is said about accuracy:",
@@ -97,6 +106,10 @@ def verdict_summary(verdict: Verdict) -> Summary:
         "Loss": _loss_rows(verdict),
     }
     notes = [_SAYS[verdict.word]] if verdict.word in _SAYS else []
+    if verdict.sound and session.motion is not None:
+        whole = verdict.complete and verdict.rounds == session.rounds
+        notes.append(ALL_TOOK_PART if whole else SOME_WERE_MISSING)
+        notes += session.motion.motion.assumptions
     if verdict.series is not None and verdict.series.incomplete:
         notes.append(NOT_COVERED)
     if verdict.sound and session.edges is not None and session.asked is not None and verdict.answer is None:
