@@ -119,6 +119,19 @@ def test_of_two_leaders_one_can_save(hosts):
     assert late.records(S) == [OPENED, feedback(0, b"other")]
 
 
+def test_a_leader_that_was_replaced_saves_nothing_more(hosts):
+    """Also where the new one has written nothing yet, and the old one does not know of it."""
+    one, other = hosts("one"), hosts("other")
+    one.take()
+    log = one.log()
+    log.append(S, [OPENED], after=0)
+    other.take(force=True)
+    assert one.lease.holds()
+    with pytest.raises(LedgerError):
+        log.append(S, [feedback(0)], after=1)
+    assert other.log().records(S) == [OPENED]
+
+
 def test_without_the_fence_the_position_still_decides(hosts):
     """Two logs with one lease, as if it protected nothing: a position has one record, be it an end."""
     one = hosts("one")
