@@ -68,6 +68,7 @@ def command(
     from tacit.live.fleet.invitation import new_invitation, secret_digest
     from tacit.live.fleet.store import HubStore
     from tacit.live.identity.identity import load_authority
+    from tacit.live.transport.connection_diagnosis import require_endpoint
 
     if withdraw:
         if more := options.given("count", "hours", "days", "addresses"):
@@ -81,6 +82,8 @@ def command(
         return
     if not 0 < hours <= 24 * 365:
         raise InputError(f"--hours must be above 0 and at most a year, got {hours:g}.")
+    for address in addresses:
+        require_endpoint(address)
     if not 0 < days <= 3650:
         raise InputError(f"--days must be above 0 and at most 3650, got {days:g}.")
     for name in names:

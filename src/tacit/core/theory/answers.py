@@ -39,6 +39,12 @@ COMPARED = (
 )
 """The same for finitely many rounds and failure probabilities of 1/2 and more."""
 
+OTHERS = (
+    "One value of two (bits) or staircase noise may be more accurate, and bits bind a liar: the law best "
+    "compares them."
+)
+"""Where a question allows laws of its whole domain."""
+
 
 @dataclass(frozen=True, eq=False)
 class Design(ByValue, Shown):
@@ -147,7 +153,10 @@ class Design(ByValue, Shown):
             return ""
         by_default = self.plan.law is None and self.plan.mixing is None
         if self.drawn_once:
-            return "" if not by_default else ONE_DRAW if len(usual_laws(self.plan)) == 1 else COMPARED
+            if not by_default:
+                return ""
+            said = ONE_DRAW if len(usual_laws(self.plan)) == 1 else COMPARED
+            return f"{said} {OTHERS}" if self.plan.whole_domain_laws() else said
         if self._unit is None:
             return ""
         said = (
