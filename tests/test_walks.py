@@ -313,7 +313,7 @@ MOTION = {
     "src/tacit/core/motion/truck.py": TRUCK,
     "src/tacit/core/motion/__init__.py": [
         ("\n__all__ =", "from tacit.core.motion.truck import Truck\n"),
-        ("]", ', "Truck"'),
+        ("\n]\n", '\n    "Truck",'),
     ],
     "src/tacit/core/law/truck_noise.py": LEVEL,
     "tests/motion/test_truck.py": TEST_TRUCK,

@@ -428,8 +428,8 @@ class Law(ABC):
     # ---- messages -----------------------------------------------------------------------------------
 
     def said(self, basis: Any, draw: Any, exponent: int) -> Any:
-        """Return the message of a state and a draw, all in steps of 2^exponent."""
-        return basis + draw
+        """Return which of its two values a law says; all in steps of 2^exponent."""
+        raise self.undefined("said", "which of two values is said")
 
     def may_say(self, numbers: Any, exponent: int) -> bool:
         """Whether a message with fresh noise can have these numbers."""

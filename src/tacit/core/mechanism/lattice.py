@@ -366,9 +366,10 @@ class LatticeAgent:
         shift = exponent - self.lattice.state_exponent
         if self.moves:
             x = self.motion.say_whole(basis, shift) + noise
-        else:
-            rounded = self.rounded(self.lattice.within(basis, "a state"), u)  # before any noise is added
-            x = self.law.said(rounded, noise, exponent) if self.speaks(u) else rounded
+        elif self.law.two_valued and self.speaks(u):
+            x = self.law.said(self.rounded(self.lattice.within(basis, "a state"), u), noise, exponent)
+        else:  # rounded to the nearest, ties up, before any noise is added
+            x = ((self.lattice.within(basis, "a state") + (1 << shift >> 1)) >> shift) + noise
         bound = self.lattice.limit >> shift
         return max(min(x, bound), -bound) if isinstance(x, int) else np.clip(x, -bound, bound)
 
