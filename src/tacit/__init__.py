@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from . import live as live
     from . import studio as studio
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "ClientServer",

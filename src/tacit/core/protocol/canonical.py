@@ -146,7 +146,7 @@ def _checked(data: bytes, read: Callable[[], _T]) -> _T:
     if _OLD in data[:17]:
         raise FileError(
             "this session has a format of tacit 0.2 or older, which this version does not read: make the "
-            "session anew, and give it to everyone."
+            "session anew, and read what it left with the tacit that ran it."
         )
     try:
         return read()

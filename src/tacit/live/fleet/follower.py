@@ -27,6 +27,7 @@ from typing import Any, Self, final
 
 import msgspec
 
+from tacit import __version__
 from tacit.base.arguments import plain
 from tacit.base.errors import CapExceeded, FileError, InputError, LedgerError, SessionOver, TacitError
 from tacit.base.files import private_directory, read_private, write_whole
@@ -70,6 +71,7 @@ from tacit.live.fleet.messages import (
     SessionOffer,
     offered_session,
     read_offer,
+    unreadable_session,
 )
 from tacit.live.fleet.policy import Policy, PolicyRefusal, read_policy
 from tacit.live.fleet.readiness import SOURCE, Readiness, WatchedSource
@@ -436,7 +438,7 @@ class FleetAgent:
         try:
             session = await in_worker(lambda: offered_session(offer, hub_key))
         except InputError as error:
-            self.tell(OfferUnsigned(self.name, str(error)))
+            self._refuse_unread(offer, hub_key, str(error))
             return
         if session.id in self._sessions:
             self._reply(session, "")  # offered again after a connection was lost
@@ -510,6 +512,19 @@ class FleetAgent:
         self.readiness.refused(why, sentence)
         self._reply(session, why)
         self.tell(OfferRefused(self.name, session.name, why, sentence))
+
+    def _refuse_unread(self, offer: SessionOffer, hub_key: bytes, why: str) -> None:
+        """Refuse an offer that is not signed, or a session that a newer hub has made.
+
+        The hub is told at once that this member is too old. Otherwise it would wait.
+        """
+        found = unreadable_session(offer, hub_key)
+        if found is None:
+            self.tell(OfferUnsigned(self.name, why))
+            return
+        sentence = f"{why} tacit {__version__} here cannot read it: if the hub is newer, upgrade this member."
+        self.connection.send(OfferReply(found, False, "version"))
+        self.tell(OfferRefused(self.name, found.hex()[:8], "version", sentence))
 
     # ---- sessions -------------------------------------------------------------------------------------
 

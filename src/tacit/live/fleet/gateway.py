@@ -35,6 +35,7 @@ from tacit.live.fleet.messages import (
     EnrolmentRequest,
     Greeting,
     LedgerMark,
+    OtherSideNewer,
     decode_control,
     encode_control,
     unmarked_frame,
@@ -275,7 +276,7 @@ class Gateway:
         elif kind == CONTROL:
             self.charge(member)
             try:
-                self._take(member, decode_control(data))
+                self._take(member, decode_control(data, "hub"))
             except TacitError as error:
                 self._tell(
                     f"said {member.name}", f"{member.name} sent a message that cannot be used: {error}"
@@ -339,7 +340,11 @@ class Gateway:
             return
         link.waiting = 1
         try:
-            asked = decode_control(data)
+            asked = decode_control(data, "hub")
+        except OtherSideNewer as error:
+            link.send(encode_control(EnrolmentAnswer(why=str(error))))
+            link.close(CloseCode.NORMAL_CLOSURE)
+            return
         except InputError:
             asked = None
         if not isinstance(asked, EnrolmentRequest):

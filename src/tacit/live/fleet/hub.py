@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, final
@@ -272,13 +272,23 @@ class Hub:
             self.tell(Listening(self.store.setting("address")))
             watching = asyncio.ensure_future(self._watch_disk())
             for row in self.store.running_sessions():
-                self._start(Session.decode(row["data"]), row["task"])
+                self._resume(row)
             await self._serve()
         finally:
             if watching is not None:
                 watching.cancel()
                 await asyncio.wait([watching])
             await self._stop()
+
+    def _resume(self, row: StoreRow) -> None:
+        """Go on with a session; one of a format that this version cannot read is given up."""
+        try:
+            session = Session.decode(row["data"])
+        except InputError as error:
+            self.store.end_session(row["id"], "failed", {"why": str(error)})
+            self.tell(SessionFailed(row["name"], str(error)))
+        else:
+            self._start(session, row["task"])
 
     async def _serve(self) -> None:
         house = self._clock.wall() + _HOUSEKEEPING
@@ -357,7 +367,7 @@ class Hub:
         try:
             order = msgspec.json.decode(row["asked"], type=SessionOrder)
         except msgspec.DecodeError as error:
-            self.store.set_task(name, state="failed", note=f"the order cannot be read: {error}")
+            self.store.set_task(name, state="failed", note=f"give the order again (`tacit hub run`), it cannot be read: {error}")
             return
         agents, keepers, missing = self._who(name, order)
         if missing is None and len(self.running()) >= _MOST_AT_ONCE:
@@ -733,9 +743,11 @@ class Hub:
         # Once it has expired, compaction may have dropped its records, and it would begin again from round 0.
         # Its members have ended it by themselves then.
         known = row is not None and row["data"] and row["expires"] > self._clock.wall()
+        found: Session | None = None
         if row is not None and known and revived < _MOST_REVIVED:
-            found = Session.decode(row["data"])
-            if found.member_number(member.name, member.public_key) is not None:
+            with suppress(InputError):  # of a format that this version cannot read
+                found = Session.decode(row["data"])
+            if found is not None and found.member_number(member.name, member.public_key) is not None:
                 self._start(found, row["task"], revived=True)
                 return
         member.send(ChannelClosed(session))

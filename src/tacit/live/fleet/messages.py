@@ -3,18 +3,25 @@
 They are MessagePack with tags. A frame over their connection begins with one byte: CONTROL for these
 messages, SESSION for a frame of a session, whose id follows in 32 bytes. MARKED is the same as SESSION, with
 the mark of the sender's ledger before the id (`marks`).
+
+A hub of the next version takes members of this one. So a message has only the fields that differ from their
+defaults: a new field has a default, which means "exactly as before the field existed", and reaches an older
+member only where it is used. The member then refuses that message, by the name of the field.
+tests/versions.py has the bytes of released versions.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast, final, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, final, get_args
 
 import msgspec
 
+from tacit import __version__
 from tacit.base.arguments import plain
 from tacit.base.errors import InputError
-from tacit.core.protocol.canonical import UNREADABLE, decode_for_one
+from tacit.core.protocol.canonical import UNREADABLE, decode_for_one, session_id
+from tacit.core.protocol.fields import differing, fields_of
 from tacit.core.protocol.roster import roster_leaf
 from tacit.core.protocol.session import MOST_NUMBER_BYTES, Session
 from tacit.core.protocol.signatures import is_signed
@@ -43,6 +50,7 @@ _OFFERS = b"tacit session offer 1\0"
 Refusal: TypeAlias = Literal[
     "busy", "cap", "clock", "components", "delta", "expired", "hides", "keepers", "ledger", "long", "other",
     "pause", "question", "range", "roster", "rounds", "series", "source", "topology", "unable",
+    "version",
 ]  # fmt: skip
 """Why a member does not take part. They become labels of metrics, so a hub counts others as "other"."""
 REFUSALS: frozenset[str] = frozenset(get_args(Refusal))
@@ -51,6 +59,10 @@ REFUSALS: frozenset[str] = frozenset(get_args(Refusal))
 def refusal_word(said: str) -> Refusal:
     """Return the word that a member gave, or "other" if there is no such word."""
     return cast("Refusal", said) if said in REFUSALS else "other"
+
+
+class OtherSideNewer(InputError):
+    """A message has something that this version does not know."""
 
 
 class FleetMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="is"):
@@ -159,28 +171,51 @@ AnyMessage: TypeAlias = (
     | EnrolmentRequest
     | EnrolmentAnswer
 )
+_KINDS = {str(kind.__struct_config__.tag): kind for kind in get_args(AnyMessage)}
 _DECODER: msgspec.msgpack.Decoder[AnyMessage] = msgspec.msgpack.Decoder(AnyMessage)
 
 
 def encode_control(message: AnyMessage) -> bytes:
-    """Return a message as a frame."""
-    return CONTROL + msgspec.msgpack.encode(message)
+    """Return a message as a frame, without fields at their default."""
+    return CONTROL + msgspec.msgpack.encode({"is": message.__struct_config__.tag, **differing(message)})
 
 
-def decode_control(frame: bytes) -> AnyMessage:
+def decode_control(frame: bytes, here: Literal["hub", "member"] = "member") -> AnyMessage:
     """Read a frame that begins with CONTROL; anything else is refused.
 
-    Texts in it are short and printable then: they reach logs and terminals.
+    Texts in it are short and printable then: they reach logs and terminals. `here` is who reads it, and has
+    to be upgraded if the other side is newer.
     """
     try:
         if not frame.startswith(CONTROL):
             raise InputError("this is no message between a hub and a member.")
         message = _DECODER.decode(frame[1:])
     except UNREADABLE:
+        _require_known(frame[1:], here)
         raise InputError("a message between hub and member cannot be read.") from None
     said = {name: getattr(message, name) for name in message.__struct_fields__}
     texts = {name: plain(text) for name, text in said.items() if isinstance(text, str)}
     return msgspec.structs.replace(message, **texts) if texts else message
+
+
+def _require_known(data: bytes, here: str) -> None:
+    """Refuse a message of a kind, or with a field, that this version does not know."""
+    try:
+        said = msgspec.msgpack.decode(data, type=dict[str, Any])
+    except UNREADABLE:
+        return
+    tag = said.pop("is", None)
+    if not isinstance(tag, str):
+        return
+    what = f"a message {plain(tag)!r}"
+    if (kind := _KINDS.get(tag)) is not None:
+        unknown = sorted(said.keys() - {field.encode_name for field in fields_of(kind)})
+        if not unknown:
+            return
+        what = f"{plain(unknown[0])!r} in {what}"
+    raise OtherSideNewer(
+        f"tacit {__version__} here does not know {what}: the other side is newer, upgrade this {here}."
+    ) from None
 
 
 def referral(leader: str | None) -> str:
@@ -253,3 +288,18 @@ def offered_session(offer: SessionOffer, hub_key: bytes) -> Session:
     if session.coordinator != hub_key or not is_signed(hub_key, _OFFERS + session.id, offer.signature):
         raise InputError(f"session {session.name} is not signed by the hub: it is not joined.")
     return session
+
+
+def unreadable_session(offer: SessionOffer, hub_key: bytes) -> bytes | None:
+    """Return the id of an offered session that cannot be read here.
+
+    None if the hub has not signed it.
+    """
+    canonical = offer.session
+    if not offer.leaf:
+        try:
+            canonical, _ = msgspec.msgpack.decode(canonical, type=tuple[bytes, Any])
+        except UNREADABLE:
+            return None
+    found = session_id(canonical)
+    return found if is_signed(hub_key, _OFFERS + found, offer.signature) else None

@@ -368,7 +368,7 @@ class Reading:
         try:
             self.session = Session.decode(data)
         except TacitError as why:
-            raise FileError(f"{path} must declare a session, and does not: {why}") from None
+            raise FileError(f"{path} must declare a session that can be read here: {why}") from None
         except (ValueError, OverflowError):  # invalid text, or numbers that are too large
             raise FileError(f"{path} must declare a session, and does not.") from None
         if self.declared.get("id") != self.session.id.hex():
