@@ -367,7 +367,8 @@ class Hub:
         try:
             order = msgspec.json.decode(row["asked"], type=SessionOrder)
         except msgspec.DecodeError as error:
-            self.store.set_task(name, state="failed", note=f"give the order again (`tacit hub run`), it cannot be read: {error}")
+            note = f"give the order again (`tacit hub run`), it cannot be read: {error}"
+            self.store.set_task(name, state="failed", note=note)
             return
         agents, keepers, missing = self._who(name, order)
         if missing is None and len(self.running()) >= _MOST_AT_ONCE:
