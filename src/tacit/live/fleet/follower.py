@@ -27,7 +27,6 @@ from typing import Any, Self, final
 
 import msgspec
 
-from tacit import __version__
 from tacit.base.arguments import plain
 from tacit.base.errors import CapExceeded, FileError, InputError, LedgerError, SessionOver, TacitError
 from tacit.base.files import private_directory, read_private, write_whole
@@ -91,6 +90,7 @@ from tacit.live.runtime.telling import Tell, Teller, say_nothing
 from tacit.live.runtime.workers import in_worker, opened_ledger
 from tacit.live.status.status import begun
 from tacit.live.transport.connection_diagnosis import clock_difference
+from tacit.live.transport.link import own_version
 
 _MEANS = 1000
 """Maximum number of means kept for an iterator; the oldest are dropped first."""
@@ -522,7 +522,9 @@ class FleetAgent:
         if found is None:
             self.tell(OfferUnsigned(self.name, why))
             return
-        sentence = f"{why} tacit {__version__} here cannot read it: if the hub is newer, upgrade this member."
+        sentence = (
+            f"{why} tacit {own_version()} here cannot read it: if the hub is newer, upgrade this member."
+        )
         self.connection.send(OfferReply(found, False, "version"))
         self.tell(OfferRefused(self.name, found.hex()[:8], "version", sentence))
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, final, get_args
 
 import msgspec
 
-from tacit import __version__
 from tacit.base.arguments import plain
 from tacit.base.errors import InputError
 from tacit.core.protocol.canonical import UNREADABLE, decode_for_one, session_id
@@ -27,6 +26,7 @@ from tacit.core.protocol.session import MOST_NUMBER_BYTES, Session
 from tacit.core.protocol.signatures import is_signed
 from tacit.live.ledger.rollback_guard import TOLD_BYTES, Position
 from tacit.live.transport.connection_diagnosis import require_endpoint
+from tacit.live.transport.link import own_version
 
 if TYPE_CHECKING:
     from tacit.live.identity.identity import Identity
@@ -214,7 +214,7 @@ def _require_known(data: bytes, here: str) -> None:
             return
         what = f"{plain(unknown[0])!r} in {what}"
     raise OtherSideNewer(
-        f"tacit {__version__} here does not know {what}: the other side is newer, upgrade this {here}."
+        f"tacit {own_version()} here does not know {what}: the other side is newer, upgrade this {here}."
     ) from None
 
 
