@@ -514,7 +514,7 @@ class FleetAgent:
         self.tell(OfferRefused(self.name, session.name, why, sentence))
 
     def _refuse_unread(self, offer: SessionOffer, hub_key: bytes, why: str) -> None:
-        """Refuse an offer that is not signed, or a session that a newer hub has made.
+        """Refuse an offer that is not signed or that is too new.
 
         The hub is told at once that this member is too old. Otherwise it would wait.
         """
