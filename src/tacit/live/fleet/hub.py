@@ -281,7 +281,7 @@ class Hub:
             await self._stop()
 
     def _resume(self, row: StoreRow) -> None:
-        """Go on with a session; one of a format that this version cannot read is given up."""
+        """Go on with a session; give up one that cannot be read here."""
         try:
             session = Session.decode(row["data"])
         except InputError as error:
