@@ -199,7 +199,7 @@ def decode_control(frame: bytes, here: Literal["hub", "member"] = "member") -> A
 
 
 def _require_known(data: bytes, here: str) -> None:
-    """Refuse a message of a kind, or with a field, that this version does not know."""
+    """Refuse a message of an unknown kind, or with an unknown field."""
     try:
         said = msgspec.msgpack.decode(data, type=dict[str, Any])
     except UNREADABLE:
