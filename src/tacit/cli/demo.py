@@ -111,8 +111,8 @@ Files     {transcript} is what an adversary could see: tacit verify, tacit audit
     click.secho(
         f"""\
 {agents} agents agreed on {agreed:.2f} °C; the true average is {average:.2f} °C. The difference is
-the noise that hides them: no agent saw the temperature of another, and the
-server saw none.""",
+noise, and it hides every agent's temperature from all others and from the server.
+The {session.rounds} rounds are for show: one is enough for one number, and more accurate.""",
         bold=True,
     )
 
