@@ -23,7 +23,6 @@ from tacit.core.theory.mean_noise import ComponentNoise
 from tacit.lab.plots.style import BLUE, GREY, INK, ORANGE, PALE, canvas, save, styled
 from tacit.lab.simulation.outcome import sample_outcome
 
-RECORDS = Path(__file__).with_name("tumour_radius.csv")
 HOSPITALS, KEEPERS, LOSS = 25, 2, 1.0
 EDGES = (6.0, 10.0, 12.0, 14.0, 16.0, 20.0, 30.0)  # public, and chosen before anyone looked
 FINE = np.linspace(6, 30, 49).tolist()  # steps of half a micrometre for the median
@@ -35,6 +34,13 @@ QUESTIONS: dict[str, Question] = {
 }
 TRUST = {"nobody": (569, 0), "own hospital": (HOSPITALS, 0), "and 1 of 2 keepers": (HOSPITALS, KEEPERS)}
 """Who sends messages, and how many keepers add the noise instead of them."""
+
+
+def radii() -> pd.Series:
+    """Return the records: one column of the table that scikit-learn ships."""
+    from sklearn.datasets import load_breast_cancer
+
+    return pd.Series(load_breast_cancer(as_frame=True).frame["mean radius"])
 
 
 def ask(question: Question, records: Sequence[float], senders: int, keepers: int, seed: int) -> Answer:
@@ -63,7 +69,7 @@ def truth(question: Question, records: pd.Series) -> dict[str, float]:
 def main(argv: Sequence[str] | None = None) -> Found:
     """Ask all questions of all, print the table, draw, and return the intervals."""
     seed, out = options(__doc__, argv, "hospitals.svg")
-    records = pd.read_csv(RECORDS, comment="#")["radius"]
+    records = radii()
     answers = {
         whom: {
             name: ask(question, records.tolist(), senders, keepers, seed + 5 * (1 + 4 * column + row))
