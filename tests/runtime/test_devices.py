@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from tests.doubles import postgres
 
 from tacit.live.fleet.policy import read_policy
 from tacit.live.fleet.sources import SourceFailed, Unreadable
@@ -172,6 +173,30 @@ def test_a_query(tmp_path, monkeypatch):
     Path("house.db").unlink()
     with pytest.raises(SourceFailed, match="sqlite3 ended with exit code") as told:
         read(source, question)
+    assert not isinstance(told.value, Unreadable)
+
+
+@needs("psql")
+def test_a_query_on_postgresql(tmp_path):
+    postgres.require_postgres()
+    import psycopg
+
+    where = postgres.server().new()
+    with psycopg.connect(where, autocommit=True) as base:
+        base.execute("create table readings (at timestamptz, kw real)")
+        base.execute(
+            "insert into readings values (now() - interval '1 minute', 1.5), (now(), 4.25), "
+            "(now() - interval '1 hour', 9)"
+        )
+        address = "postgresql://reader@localhost/house"
+        source, question = opened(tmp_path, "A query on PostgreSQL", address, where)
+        assert read(source, question) == 4.25
+        base.execute("update readings set at = at - interval '1 hour'")
+        with pytest.raises(Unreadable):  # nothing new: the stand-in counts
+            read(source, question)
+        base.execute("drop table readings")
+        with pytest.raises(SourceFailed, match="psql ended with exit code 1") as told:
+            read(source, question)
     assert not isinstance(told.value, Unreadable)
 
 
