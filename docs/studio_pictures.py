@@ -38,7 +38,9 @@ HUB = StatusDocument(
     ready=True,
     connected=dict.fromkeys(("alice", "bob", "carol"), "agent") | dict.fromkeys(("north", "south"), "keeper"),
     counts={"hub_refusals": {"cap": 1}, "hub_rounds": {"": 12}},
-    numbers=HubNumbers(outcomes={"finished": 6}, open_invitations=2),
+    numbers=HubNumbers(
+        outcomes={"finished": 6}, open_invitations=2, refusing={"dave": "cap", "erin": "version"}
+    ),
     sessions=[
         Standing(
             name=f"load-{i:02}",

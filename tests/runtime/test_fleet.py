@@ -39,6 +39,7 @@ from tacit.live.ledger.budget import Hidden
 from tacit.live.ledger.ledger import Ledger
 from tacit.live.runtime.clock import SystemClock
 from tacit.live.sessions.cancellation import cancel
+from tacit.live.status.report import REASONS, StatusReport
 
 NAMES = ("alice", "bob", "carol")
 ROUNDS = {"loss": 2.0, "low": 0.0, "high": 10.0, "rounds": 60, "mixing": 0.5}
@@ -217,6 +218,9 @@ def test_refusals_are_said_in_a_word_and_a_session_without_agents_ends(tmp_path)
             assert state == "stopped"
             assert refusals(hub) == {"cap": 3, "range": 3}
             assert {row["refused"] for row in hub.store.members()} == {"range"}
+            rows = StatusReport(HubPages(hub).document()).rows(time.time())
+            (shown,) = [row.shown for row in rows if row.name == "refuse"]
+            assert shown == f"alice, bob, carol: {REASONS['range']}"
 
     asyncio.run(main())
 

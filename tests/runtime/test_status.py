@@ -23,7 +23,8 @@ from tacit.core.protocol.messages import COORDINATOR, Reason, Refusal
 from tacit.core.protocol.notices import Notice
 from tacit.core.protocol.records import Began, Moved
 from tacit.core.protocol.standing import Loss
-from tacit.live.status.report import StatusReport
+from tacit.live.fleet.messages import REFUSALS
+from tacit.live.status.report import REASONS, StatusReport
 from tacit.live.status.server import StatusServer, tls_context
 from tacit.live.status.status import Status
 from tacit.live.transport.base import Network
@@ -37,6 +38,10 @@ def game(played):
 @pytest.fixture
 def status(game):
     return Status(game.session, clock=lambda: 12.0)
+
+
+def test_every_word_of_a_refusal_has_its_meaning():
+    assert REASONS.keys() == REFUSALS
 
 
 def rows_of(status):

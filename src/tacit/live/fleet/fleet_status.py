@@ -60,6 +60,7 @@ class HubPages(StatusPages):
                 bytes=hub.bytes,
                 participation=hub.participation,
                 seconds=hub.seconds,
+                refusing=dict(sorted(hub.refusing.items())),
             ),
         )
 

@@ -211,7 +211,8 @@ class Hub:
         self._skips: dict[tuple[str, str], list[int]] = {}  # sessions that a refusing agent is not asked for
         self._seen: dict[str, SeenMember] = {}  # these are written at the next look
         self._unwilling: dict[str, str | None] = {}
-        self._refusing = {row["name"] for row in self.store.members() if row["refused"]}  # as it is written
+        self.refusing = {row["name"]: str(row["refused"]) for row in self.store.members() if row["refused"]}
+        """Members that refused the last session that they were offered, with the word that says why."""
         self._left: set[str] = set()
         self._enrolled: list[Member] = []
         self._enrolled_until = 0.0
@@ -508,7 +509,7 @@ class Hub:
         if running.coordinator is not None and not can_begin(session, running.unwilling):
             running.coordinator.halt()  # it could never begin, and its members would wait for the deadline
         self._unwilling[name] = why
-        self._refusing.add(name)
+        self.refusing[name] = why
         self.tell(OfferDeclined(session.name, name, why))
 
     # ---- conducting sessions --------------------------------------------------------------------------
@@ -728,8 +729,7 @@ class Hub:
             return
         self._skips.pop((running.task, name), None)
         # It may have refused a session of another task, or before the hub was restarted.
-        if name in self._refusing:
-            self._refusing.discard(name)
+        if self.refusing.pop(name, None) is not None:
             self._unwilling[name] = None
 
     def _revive(self, member: FleetMember, session: bytes) -> None:

@@ -43,6 +43,8 @@ class HubNumbers(msgspec.Struct, kw_only=True):
         The size of the store and the ledger.
     participation, seconds : float or None
         Of the last session that ended: the share of its agents that took part, and how long it took.
+    refusing : dict
+        Members that refused the last session that they were offered, with the word that says why.
     """
 
     outcomes: dict[str, int] = {}
@@ -53,6 +55,7 @@ class HubNumbers(msgspec.Struct, kw_only=True):
     bytes: int = 0
     participation: float | None = None
     seconds: float | None = None
+    refusing: dict[str, str] = {}
 
 
 @final

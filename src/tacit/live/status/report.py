@@ -21,6 +21,31 @@ _MEANS = 4
 _IDLE = 10.0
 _DAY = 86_400.0
 
+REASONS = {
+    "busy": "as many sessions are under way as the owner allows",
+    "cap": "the loss would exceed the owner's cap",
+    "clock": "the member's clock was set back, or was ahead before",
+    "components": "it has more numbers than the owner allows",
+    "delta": "its δ is more than the owner allows",
+    "expired": "it has expired or closed; compare the clocks",
+    "hides": "the series does not hide what the owner wants",
+    "keepers": "the owner trusts none of its keepers",
+    "ledger": "the ledger is of an older version",
+    "long": "it lasts longer than the owner allows",
+    "other": "for a reason that this version does not know",
+    "pause": "it comes too soon after the one before",
+    "question": "the owner does not answer this question",
+    "range": "its range is not the owner's",
+    "roster": "it does not name the member with its key",
+    "rounds": "it has more rounds than the owner allows",
+    "series": "the owner accepts no series",
+    "source": "the value cannot be read",
+    "topology": "it has no coordinator",
+    "unable": "the machine is in trouble; its log says which",
+    "version": "the member is too old: upgrade it",
+}
+"""What the words mean with which members refuse a session."""
+
 
 @final
 @dataclass(frozen=True)
@@ -71,6 +96,8 @@ class StatusReport(Shown):
         if found.connected is not None:
             names = _few(sorted(found.connected))
             rows.append(Row("connected", self.connected + (f": {names}" if names else "")))
+        if found.numbers is not None:
+            rows += _refusing(found.numbers.refusing)
         rows += self._counts()
         if parts := _loss(self.loss):
             rows.append(Row("loss", parts))
@@ -194,6 +221,14 @@ def _loss(loss: Loss) -> str:
 
 def _labelled(found: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}".strip() for name, count in sorted(found.items()))
+
+
+def _refusing(words: Mapping[str, str]) -> list[Row]:
+    """Return who refuses, a row for each reason."""
+    who: dict[str, list[str]] = {}
+    for name, word in words.items():
+        who.setdefault(word if word in REASONS else "other", []).append(name)
+    return [Row("refuse", f"{_few(names)}: {REASONS[word]}") for word, names in sorted(who.items())]
 
 
 def _few(names: Sequence[str]) -> str:
