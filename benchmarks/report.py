@@ -29,14 +29,12 @@ HEAD = """# Benchmarks
 For people who ask how fast tacit is.
 
 `make bench` measures everything and writes this page; `python -m benchmarks SCRIPT --keep` measures one
-script again and replaces its rows. Compare ratios, not milliseconds of different scripts, which may come from
-different machines.
+script again and replaces its rows. Compare ratios, not milliseconds of different scripts.
 
-Contestants take turns. Milliseconds are medians over the turns. Ratios are taken within a turn: their median,
-and in brackets their middle half. Above 1 tacit is faster. "By processor time" adds up all cores: other
-programs hardly change it. A limit does only the work that cannot be avoided: against it, 1 is the best
-possible ratio. `benchmarks/` describes inputs and peers; `docs/benchmarks.json` has every turn, and the
-share of the machine that other programs took.
+Contestants take turns. Milliseconds are medians. Ratios are taken within a turn: their median, and in
+brackets their middle half. Above 1 tacit is faster. "By processor time" adds up all cores: other programs
+hardly change it. A limit does only the work that cannot be avoided: against it, 1 is the best possible
+ratio. `benchmarks/` describes inputs and peers; `docs/benchmarks.json` has every turn.
 """
 
 
@@ -99,17 +97,18 @@ def print_table(measured: dict[str, Any], console: Console) -> None:
 
 
 def markdown(found: list[Row]) -> str:
-    """Return rows as a Markdown table, which asks each question once."""
+    """Return rows as a Markdown table, which says each question and time once."""
     head = ["measured", "against", "tacit, ms", "per", "tacit is … times as fast"]
     head += ["by processor time", "goal"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     above = None
     for row in found:
-        times = [f"{row.milliseconds[1]:.3g}", row.unit, row.spread]
+        ours = [row.question, f"{row.milliseconds[1]:.3g}", row.unit]
+        question, *times = ["", "", ""] if ours == above else ours
         core = "" if row.core_ratio is None else f"{row.core_ratio:.3g}"
-        told = ["" if row.question == above else row.question, row.peer, *times, core, row.verdict]
+        told = [question, row.peer, *times, row.spread, core, row.verdict]
         lines.append(f"| {' | '.join(told)} |")
-        above = row.question
+        above = ours
     return "\n".join(lines) + "\n"
 
 
