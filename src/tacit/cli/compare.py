@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from tacit.lab.comparison import Comparison
     from tacit.lab.plots.sheets import Width
 
-# The names of tacit.lab.comparison.METHODS, repeated because --help must not load it; a test compares the
-# two.
+# The names of METHODS and ON_REQUEST of tacit.lab.comparison, repeated because --help must not load it; a
+# test compares them.
 NAMES = (
     "plain", "server", "server-one-shot", "graph", "constant", "laplacian", "one-shot", "zero-sum", "gossip",
     "keepers",
 )  # fmt: skip
+NAMED = ("bits", "trimmed")
 
 _ADJACENCY = (
     "Two values of one agent that differ by at most this must be hard to tell apart (δ).  [default: 1, or "
@@ -35,6 +36,7 @@ Examples:
   tacit compare --graph karate --epsilon 0.5 --methods graph,one-shot,zero-sum --out compare.svg
   tacit compare --graph ring:20 --epsilon 1 --mixing 0.5 --json
   tacit compare --graph karate --epsilon 0.5 --ask histogram:0,1,2,5 --values uniform:0:5
+  tacit compare --graph complete:20 --epsilon 0.1 --ask mean:0:10 --methods bits,trimmed,graph
   tacit compare --graph ring:20 --epsilon 1 --motion truck.toml
   tacit compare --series 96 --hides step:2 --agents 1000 --range 0:10 --keepers 1
 """
@@ -51,8 +53,8 @@ class Methods(click.ParamType[tuple[str, ...]]):
         """Refuse an unknown name before any work is done."""
         names = value if isinstance(value, tuple) else tuple(part.strip() for part in value.split(","))
         for name in names:
-            if name not in NAMES:
-                self.fail(f"{name!r} is none of {', '.join(NAMES)}.", param, ctx)
+            if name not in NAMES + NAMED:
+                self.fail(f"{name!r} is none of {', '.join(NAMES + NAMED)}.", param, ctx)
         return names
 
 
@@ -94,8 +96,13 @@ class Methods(click.ParamType[tuple[str, ...]]):
     "--agent", type=options.Whole(0), default=0, show_default=True, help="The agent whose value is attacked."
 )
 @click.option(
-    "--methods", type=Methods(), metavar="NAME,…", help=f"Some of {', '.join(NAMES)}.  [default: all]"
-)
+    "--methods", type=Methods(), metavar="NAME,…",
+    help=f"Some of {', '.join(NAMES + NAMED)}.  [default: all but {' and '.join(NAMED)}]",
+)  # fmt: skip
+@click.option(
+    "--liars", type=options.Whole(), default=1, show_default=True,
+    help="How many dishonest neighbours of an agent trimmed means withstand.",
+)  # fmt: skip
 @options.motion_option(
     "Agents with dynamics of their own: a TOML file with their [motion]. All laws are compared, around a "
     "server and on the graph; values are those of their one private component."
@@ -138,7 +145,7 @@ def command(
     if motion_file is not None:
         from tacit.core.theory.motion_file import parse_motion_plan
 
-        for odd in options.given("mixing", "methods", "weights", "keepers", "question", "delta"):
+        for odd in options.given("mixing", "methods", "weights", "keepers", "question", "delta", "liars"):
             raise click.UsageError(
                 f"Agents with dynamics of their own are compared by all laws: leave out {odd}."
             )

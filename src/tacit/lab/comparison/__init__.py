@@ -14,12 +14,13 @@ from tacit.base.lazy import exports
 if TYPE_CHECKING:
     from tacit.lab.comparison.case import Case
     from tacit.lab.comparison.comparison import Comparison, MethodResult
-    from tacit.lab.comparison.harness import METHODS, compare
+    from tacit.lab.comparison.harness import METHODS, ON_REQUEST, compare
     from tacit.lab.comparison.method import Guarantee, Method
     from tacit.lab.comparison.series import SeriesComparison, compare_series
 
 __all__ = [
     "METHODS",
+    "ON_REQUEST",
     "Case",
     "Comparison",
     "Guarantee",
@@ -36,7 +37,7 @@ if not TYPE_CHECKING:
         {
             "case": ("Case",),
             "comparison": ("Comparison", "MethodResult"),
-            "harness": ("METHODS", "compare"),
+            "harness": ("METHODS", "ON_REQUEST", "compare"),
             "method": ("Guarantee", "Method"),
             "series": ("SeriesComparison", "compare_series"),
         },

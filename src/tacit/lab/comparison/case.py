@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 import scipy.sparse as sp
 
-from tacit.base.arguments import inside_unit, positive, whole
+from tacit.base.arguments import inside_unit, number, positive, whole
 from tacit.base.errors import ParameterError
 from tacit.base.rounding import product_up
 from tacit.core.graph import Graph
@@ -43,6 +43,10 @@ class Case:
         How many keepers the method with keepers has.
     weights : str, Weights or matrix, optional
         How much each message counts in the paper's mechanisms on the graph; as of `Distributed`.
+    liars : int
+        How many dishonest neighbours of an agent trimmed means withstand.
+    span : (float, float), optional
+        The smallest and the largest value, for methods that need a range.
     """
 
     graph: Graph
@@ -54,6 +58,8 @@ class Case:
     tolerance: float | None = None
     keepers: int = 2
     weights: WeightsLike = None
+    liars: int = 1
+    span: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "graph", Graph.of(self.graph))
@@ -69,6 +75,11 @@ class Case:
         inside_unit("delta", self.delta)
         whole("keepers", self.keepers, 1)
         whole("rounds", self.rounds, 1)
+        whole("liars", self.liars, 1)
+        if self.span is not None:
+            low, high = (number("span", end, "be two finite numbers") for end in self.span)
+            if not low < high:
+                raise ParameterError(f"span must have the smaller number first, got {low:g} and {high:g}.")
         self.rows  # noqa: B018 - refuses weights that cannot be used
 
     @property

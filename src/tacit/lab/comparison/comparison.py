@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from tacit.base.errors import ParameterError
 from tacit.base.report import Grid, dataframe, html, latex, near, up
-from tacit.base.rounding import shown_up
+from tacit.base.rounding import fraction_up, shown_up
 from tacit.core.motion import Linear
 from tacit.core.question import Question
 from tacit.core.theory.advice import ALL_KEEPERS
@@ -32,8 +33,8 @@ class MethodResult:
     error, error_quantile : float
         Error of the agents' average: its root mean square, and the size that is exceeded with the failure
         probability.
-    error_closed_form, radius : float
-        The same two in closed form; the radius is rounded up.
+    error_closed_form, radius : float or None
+        The same two in closed form; the radius is rounded up. None if neither is proved.
     least_error : float or None
         The least root mean square error of any unbiased method with the same guarantee; None if the
         guarantee is not pure differential privacy (docs/proofs/bounds.md).
@@ -64,9 +65,9 @@ class MethodResult:
     error: float
     error_standard_error: float
     error_quantile: float
-    error_closed_form: float
+    error_closed_form: float | None
     least_error: float | None
-    radius: float
+    radius: float | None
     bias: float
     bias_standard_error: float
     agent_error: float
@@ -82,7 +83,9 @@ class MethodResult:
     @property
     def times_least_deviation(self) -> float | None:
         """The error over the least possible one; None if no bound is known."""
-        return None if self.least_error is None else self.error_closed_form / self.least_error
+        if self.least_error is None or self.error_closed_form is None:
+            return None
+        return self.error_closed_form / self.least_error
 
     @property
     def privacy(self) -> str:
@@ -105,10 +108,10 @@ class MethodResult:
         return (
             self.title,
             with_error(self.error, self.error_standard_error),
-            _small(self.error_closed_form),
+            "-" if self.error_closed_form is None else _small(self.error_closed_form),
             "" if self.times_least_deviation is None else f"{self.times_least_deviation:.3g}",
             _small(self.error_quantile),
-            up(self.radius, 4 if self.radius > 1e-3 else 3),
+            "-" if self.radius is None else up(self.radius, 4 if self.radius > 1e-3 else 3),
             with_error(self.agent_error, self.agent_standard_error),
             "never" if self.agreed_after is None else near(self.agreed_after),
             near(self.messages),
@@ -148,8 +151,11 @@ class Comparison:
     def notes(self) -> list[str]:
         """Return sentences that a reader of the table should know."""
         rows, notes = {row.name: row for row in self.rows}, []
-        if {"graph", "one-shot"} <= rows.keys():
-            price = rows["graph"].error_closed_form / rows["one-shot"].error_closed_form
+        fading, once = (
+            rows[name].error_closed_form if name in rows else None for name in ("graph", "one-shot")
+        )
+        if fading and once:
+            price = fading / once
             uneven = self.case.uneven
             notes.append(
                 f"One-shot noise of the same epsilon is {price:.3g} times as accurate as the paper's fading "
@@ -171,6 +177,15 @@ class Comparison:
                 "Keepers: the same epsilon with less noise, but only while one of them is honest. "
                 f"{ALL_KEEPERS}"
             )
+        if "bits" in rows:
+            moved = fraction_up(2 * Fraction(rows["bits"].settings["B"]) / self.case.graph.n)
+            notes.append(
+                f"Bits: one liar moves the average by at most {shown_up(moved, 4)}, because every message is "
+                "one of two numbers. Their epsilon is for the whole range: closer values cost nearly as "
+                "much. What is proved is for the worst values."
+            )
+        if "trimmed" in rows:
+            notes.append(_trimmed(self.case))
         return notes
 
     def as_dict(self) -> dict[str, Any]:
@@ -291,6 +306,20 @@ def with_error(value: float, standard_error: float) -> str:
 def _small(value: float) -> str:
     """Three or four digits; rounding errors are shown as 0."""
     return "0" if value < 1e-14 else near(value, 4 if value > 1e-3 else 3)
+
+
+def _trimmed(case: Case) -> str:
+    """Say what of trimmed means is proved, and what is not."""
+    from tacit.lab.comparison.trimmed import lying, surely_robust
+
+    few = f"{2 * case.liars + 1}-robust"
+    this = "as this one is" if surely_robust(case.graph, case.liars) else "which is not known of this one"
+    return (
+        "Trimmed means: the epsilon is that of the fading noise, whatever the feedback is. With at most "
+        f"{lying(case.liars)} of every agent, all that it takes in is between messages of honest agents. "
+        f"Without noise they then agree if the graph is {few}, {this}. How far their average is from the "
+        "true one is measured, without liars, and not proved."
+    )
 
 
 def _pairs(given: Guarantee) -> str:

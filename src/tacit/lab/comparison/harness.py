@@ -46,6 +46,12 @@ METHODS: dict[str, tuple[str, str]] = {
 }
 """Module and class of each method, in the order of the table."""
 
+ON_REQUEST: dict[str, tuple[str, str]] = {
+    "bits": ("bits", "OneBit"),
+    "trimmed": ("trimmed", "Trimmed"),
+}
+"""Methods against liars. They run only if they are named, because not every case has what they need."""
+
 BYTES = 8
 """Payload of a message: one double."""
 
@@ -71,6 +77,7 @@ def compare(
     tolerance: float | None = None,
     keepers: int = 2,
     weights: WeightsLike = None,
+    liars: int = 1,
     failure_probability: float = 0.05,
     methods: Iterable[str | type[Method]] | None = None,
     agent: int = 0,
@@ -87,7 +94,7 @@ def compare(
         Connected; methods with a server use only its number of agents.
     values : array_like, mapping or Series, shape (n,)
         θ(0), one number per agent. With a question, one record per agent, as of `tacit.ask`.
-    epsilon, adjacency, rounds, mixing, delta, tolerance, keepers, weights
+    epsilon, adjacency, rounds, mixing, delta, tolerance, keepers, weights, liars
         See `Case`. The adjacency is 1 unless given, or that of the question.
     question : Question, optional
         Each component of the mean vector is run on its own, so a question of k components takes k times as
@@ -97,7 +104,8 @@ def compare(
     failure_probability : float
         Probability that the radius is missed.
     methods : names or subclasses of `Method`, optional
-        Some of `METHODS`, and your own methods; all of `METHODS` unless given.
+        Some of `METHODS` and `ON_REQUEST`, and your own methods; all of `METHODS` unless given. ``"bits"``
+        needs a question of one number, for its range.
     agent : int
         The agent whose value is attacked.
     progress : callable, optional
@@ -116,7 +124,8 @@ def compare(
     asked = None if question is None else Plan(question=question, adjacency=adjacency).asked
     if adjacency is None:
         adjacency = 1.0 if asked is None else asked.adjacency
-    case = Case(graph, epsilon, adjacency, rounds, mixing, delta, tolerance, keepers, weights)
+    span = asked.box if asked is not None and asked.components == 1 else None
+    case = Case(graph, epsilon, adjacency, rounds, mixing, delta, tolerance, keepers, weights, liars, span)
     if asked is not None:
         theta = _vectors(values, graph, asked)
     else:
@@ -163,29 +172,28 @@ def _chosen(methods: Iterable[str | type[Method]] | None) -> list[type[Method]]:
     """The chosen methods, in the order of the table; then the caller's own."""
     if isinstance(methods, str) or not (methods is None or isinstance(methods, Iterable)):
         raise ParameterError(f"methods must be a list of names or classes, got {shown(methods)}.")
+    known = METHODS | ON_REQUEST
     asked = list(METHODS if methods is None else methods)
     own = [method for method in asked if isinstance(method, type) and issubclass(method, Method)]
     unknown = [
-        method
-        for method in asked
-        if method not in own and not (isinstance(method, str) and method in METHODS)
+        method for method in asked if method not in own and not (isinstance(method, str) and method in known)
     ]
     names = [method.name for method in own]
     if unknown or not asked:
         given = shown(unknown[0]) if unknown else "none"
         raise ParameterError(
-            f"methods must be some of {', '.join(METHODS)}, or subclasses of Method, got {given}."
+            f"methods must be some of {', '.join(known)}, or subclasses of Method, got {given}."
         )
     for name in names:
-        if name in METHODS or names.count(name) > 1:
+        if name in known or names.count(name) > 1:
             raise ParameterError(f"a method's name must be used once, got {name!r} twice: rename one.")
-    return [load(name) for name in METHODS if name in asked] + own
+    return [load(name) for name in known if name in asked] + own
 
 
 def _stream(name: str) -> int:
     """Number the noise stream of a method by its place or its name.
 
-    A method of METHODS has its place in the table, one of your own a number from its name.
+    A method of METHODS has its place in the table, any other a number from its name.
     """
     if name in METHODS:
         return list(METHODS).index(name)
@@ -194,7 +202,7 @@ def _stream(name: str) -> int:
 
 def load(name: str) -> type[Method]:
     """Return the class of a method."""
-    module, kind = METHODS[name]
+    module, kind = (METHODS | ON_REQUEST)[name]
     made: type[Method] = getattr(import_module(f"tacit.lab.comparison.{module}"), kind)
     return made
 
@@ -258,9 +266,9 @@ class _Job:
             error=_rms(off),
             error_standard_error=_rms_error(off**2),
             error_quantile=float(np.quantile(np.abs(off), 1 - b)),
-            error_closed_form=error.deviation,
+            error_closed_form=None if error is None else error.deviation,
             least_error=method.least_error(len(self.theta)),
-            radius=error.radius,
+            radius=None if error is None else error.radius,
             bias=float(off.mean()),
             bias_standard_error=float(off.std() / np.sqrt(off.size)),
             agent_error=float(np.sqrt(found.squares.mean())),

@@ -108,10 +108,10 @@ class Method(ABC):
         """Run all rounds from the states of many runs, shape (n, runs)."""
 
     @abstractmethod
-    def error(self, failure_probability: float) -> Error:
+    def error(self, failure_probability: float) -> Error | None:
         """The closed form of the error, with its radius.
 
-        The radius is missed with the given probability.
+        The radius is missed with the given probability. None if neither is proved.
         """
 
     def least_error(self, agents: int) -> float | None:

@@ -79,7 +79,7 @@ class Paper(Method):
             y = np.atleast_2d(said.y)
             yield Said(said.x, sigma * y, state.theta)
 
-    def error(self, failure_probability: float) -> Error:
+    def error(self, failure_probability: float) -> Error | None:
         """Exact, by the law of the sum of Laplace variables."""
         law = self.law()
         return Error(law.variance**0.5, law.quantile(failure_probability).high)

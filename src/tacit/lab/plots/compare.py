@@ -60,15 +60,26 @@ def _groups(rows: Sequence[MethodResult]) -> list[Group]:
     """
     groups: list[Group] = []
     for kind in _KINDS:
-        same = sorted((row for row in rows if row.guarantee.kind == kind), key=lambda r: r.error_closed_form)
+        same = sorted((row for row in rows if row.guarantee.kind == kind), key=_size)
         for before, row in pairwise([None, *same]):
             assert row is not None
-            near = before is not None and row.error_closed_form <= _SAME * before.error_closed_form
-            if near:
+            if before is not None and _alike(before, row):
                 groups[-1].append(row)
             else:
                 groups.append([row])
     return groups
+
+
+def _alike(one: MethodResult, other: MethodResult) -> bool:
+    """Whether the least errors, too, are nearly the same, or unknown for both."""
+    leasts = [row.least_error for row in (one, other) if row.least_error is not None]
+    same_least = len(leasts) != 1 and (not leasts or max(leasts) <= _SAME * min(leasts))
+    return same_least and _size(other) <= _SAME * _size(one)
+
+
+def _size(row: MethodResult) -> float:
+    """The error by theory, or the measured one if there is no theory."""
+    return row.error if row.error_closed_form is None else row.error_closed_form
 
 
 def _places(groups: Sequence[Group]) -> tuple[list[float], dict[str, float]]:
