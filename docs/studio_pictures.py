@@ -26,6 +26,7 @@ SHOTS: dict[str, tuple[str, str, int, bool]] = {  # name → address, what to wa
     "studio-infeasible": (f"/?{REFUSED}", "Out of reach", 1280, False),
     "studio-series": ("/series", "per mean", 1280, False),
     "studio-watch": ("/watch", "Round 16 of 16", 1280, False),
+    "studio-motion": ("/watch/motion", "After 30 s", 1280, False),
     "studio-compare": ("/compare", "× 4", 1280, False),
     "studio-status": ("/status?ports={hub}", "connected", 1280, False),
 }

@@ -17,6 +17,9 @@ def plan(values: list[float]) -> float:
     assert_type(promise.radius, float)
     assert_type(tacit.ask([1.0, 2.0], tacit.Mean(0, 10), loss=1), tacit.lab.simulation.SimulatedAnswer)
     assert_type(tacit.examine(answer.mechanism, rounds=1), tacit.lab.audit.AuditReport)
+    truck = tacit.Linear(A=[[1, 0.25], [-0.25, 0.5]], B=[0, 0.25], C=[1, 0], private={"speed": 1.0})
+    moving = tacit.ClientServer(tacit.Scheduled.best(truck, 1.0, 10), agents=len(values))
+    assert_type(tacit.analyze(moving, adjacency=1, rounds=10).moved_by(2), float | None)
     law: tacit.core.law.Law = tacit.Fading(0.5, 1.0, 0.8)
     return promise.radius + float(law.epsilons(3)[0])
 

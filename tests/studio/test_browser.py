@@ -19,6 +19,7 @@ PAGES = {
     "plan": "/",
     "series": "/series",
     "watch": "/watch",
+    "motion": "/watch/motion",
     "compare": "/compare",
     "status": "/status?ports=1",
 }
@@ -26,6 +27,7 @@ READY = {
     "plan": "Privacy loss",
     "series": "per mean",
     "watch": "Round 16",
+    "motion": "After 30 s",
     "compare": "× 4",
     "status": "No status",
 }
@@ -297,7 +299,7 @@ def test_the_address_keeps_the_question(visit):
     expect(page.get_by_role("textbox", name="number of agents")).to_have_value("1,000")
 
 
-CASES = [("plan", "light", 390), ("watch", "dark", 1280), ("status", "dark", 390)]
+CASES = [("plan", "light", 390), ("watch", "dark", 1280), ("motion", "light", 390), ("status", "dark", 390)]
 LONG = [(name, colours, width) for name in PAGES for colours in ("light", "dark") for width in (1280, 390)]
 
 

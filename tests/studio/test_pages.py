@@ -207,6 +207,7 @@ async def test_nobody_shows_a_status(user):
         ("/", "Privacy loss 0.2057"),
         pytest.param("/series", "Deviation 0.05255\u00a0kW per mean", marks=pytest.mark.long),
         ("/watch", "Round 16 of 16"),
+        ("/watch/motion", "After 30 s"),
         pytest.param("/compare", "Privacy loss 0.0", marks=pytest.mark.long),
     ],
 )
@@ -227,7 +228,14 @@ async def test_an_example_that_is_ready_is_shown_while_the_page_is_built(user, m
     await user.should_see("Privacy loss 0.2057")
 
 
-EXAMPLES = {"/": "1,000", "/series": "1,000", "/watch": "60", "/compare": "1,000", "/status": None}
+EXAMPLES = {
+    "/": "1,000",
+    "/series": "1,000",
+    "/watch": "60",
+    "/watch/motion": None,
+    "/compare": "1,000",
+    "/status": None,
+}
 BAD_ADDRESSES = {
     "/?agents=-1": "agents: -1 is not a whole number",
     "/?find=gold": "find must be one of",
@@ -236,6 +244,8 @@ BAD_ADDRESSES = {
     "/?when=often": "when must be one of",
     "/compare?when=series": "series are planned under Plan",
     "/watch?seed=x": "seed: 'x' is not a whole number",
+    "/watch/motion?law=gold": "law must be one of",
+    "/watch/motion?gold=1": "no field 'gold'",
     "/watch?adversary=me": "adversary must be one of",
     "/compare?b-agents=none": "agents: 'none' is not a whole number",
     "/status?ports=http://elsewhere": "is not a port of this machine",

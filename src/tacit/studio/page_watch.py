@@ -333,3 +333,5 @@ def build(address: Address) -> None:
     lead = "A simulated session, round by round: the agents, their loss, and what an adversary learns."
     with page("Watch", lead):
         WatchPage(address)
+        with card():
+            ui.link("Watch agents that move: trucks", "/watch/motion")

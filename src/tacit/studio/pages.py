@@ -7,7 +7,7 @@ from functools import partial
 
 from nicegui import ui
 
-from tacit.studio import page_compare, page_plan, page_status, page_watch, shell
+from tacit.studio import page_compare, page_motion, page_plan, page_status, page_watch, shell
 from tacit.studio.address import Address
 from tacit.studio.form import SERIES_EXAMPLE
 
@@ -16,6 +16,7 @@ BUILDERS: dict[str, Build] = {
     "/": page_plan.build,
     "/series": partial(page_plan.build, example=SERIES_EXAMPLE),
     "/watch": page_watch.build,
+    "/watch/motion": page_motion.build,
     "/compare": page_compare.build,
     "/status": page_status.build,
 }

@@ -49,10 +49,11 @@ def head() -> None:
         _dark_button()
 
     def mark(path: str) -> None:
-        here = path.partition("?")[0].rstrip("/") or "/"
+        top = "/" + path.partition("?")[0].split("/")[1]
+        here = top if top in PAGES else "/"
         for target, link in links.items():
             link.props(remove="aria-current")
-            if target == here or (target == "/" and here not in PAGES):
+            if target == here:
                 link.props("aria-current=page")
 
     router = ui.context.client.sub_pages_router
