@@ -51,7 +51,7 @@ class Drive:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Driven:
+class DrivenTrucks:
     """A drive, or why there is none by field."""
 
     asked: Drive
@@ -78,30 +78,30 @@ def drive_from_query(query: Mapping[str, str]) -> Drive:
     return replace(Drive(), **query)
 
 
-def driven(asked: Drive) -> Driven:
+def driven(asked: Drive) -> DrivenTrucks:
     """Simulate a drive; errors are part of it."""
     try:
         trucks = whole(asked.trucks, 2)
         if trucks > MOST_TRUCKS:
             raise InputError(f"the page draws at most {MOST_TRUCKS} trucks.")
     except InputError as error:
-        return Driven(asked, wrong={"trucks": str(error)})
+        return DrivenTrucks(asked, wrong={"trucks": str(error)})
     try:
         loss = number(asked.loss)
         if not _LEAST_LOSS <= loss <= _MOST_LOSS:
             raise InputError(f"{asked.loss[:60]!r} is not a number from {_LEAST_LOSS:g} to {_MOST_LOSS:g}.")
         mechanism, promise = _promised(asked.law, loss, trucks)
     except TacitError as error:
-        return Driven(asked, wrong={"loss": str(error)})
+        return DrivenTrucks(asked, wrong={"loss": str(error)})
     try:
         seed = whole(asked.seed, 0)
     except InputError as error:
-        return Driven(asked, wrong={"seed": str(error)})
+        return DrivenTrucks(asked, wrong={"seed": str(error)})
     starts = np.random.default_rng([seed, 0x7AC17]).uniform(SLOWEST, FASTEST, trucks)
     states = np.column_stack([starts, np.zeros(trucks)])
     found = simulate(mechanism, states, rounds=ROUNDS, runs=1, seed=seed, record=Record(every=1))
     theta = np.asarray(found["theta"].values)[0]
-    return Driven(asked, theta[..., 0], theta[..., 1], promise)
+    return DrivenTrucks(asked, theta[..., 0], theta[..., 1], promise)
 
 
 @lru_cache(maxsize=16)

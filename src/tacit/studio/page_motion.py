@@ -13,14 +13,14 @@ from tacit.base.rounding import shown_up
 from tacit.studio.address import Address, Query, say_instead
 from tacit.studio.charts import INK, MUTED, Options, frame, legend, line
 from tacit.studio.latest import Latest
-from tacit.studio.moving_run import LAWS, RATE, ROUNDS, Drive, Driven, drive_from_query, driven
+from tacit.studio.moving_run import LAWS, RATE, ROUNDS, Drive, DrivenTrucks, drive_from_query, driven
 from tacit.studio.shell import Numbers, PageNotice, card, chart, page, paragraph, redraw
 
 _FIELDS = "dense outlined stack-label hide-bottom-space"
 _MOST_LINES = 40
 
 
-def paths(found: Driven, which: str) -> Options:
+def paths(found: DrivenTrucks, which: str) -> Options:
     """Draw the speeds or accelerations of the trucks."""
     unit = "speed, m/s" if which == "speeds" else "acceleration, m/s²"
     options = frame("seconds", unit)
@@ -46,7 +46,7 @@ class MotionPage:
 
     def __init__(self, address: Address) -> None:
         self._address, self._entry, self._filling = address, "", False
-        self._latest: Latest[Drive, Driven] = Latest(driven, self._show)
+        self._latest: Latest[Drive, DrivenTrucks] = Latest(driven, self._show)
         asked, said = _asked(address.query)
         self._notice = PageNotice(said)
         with ui.element("div").classes("columns"):
@@ -97,7 +97,7 @@ class MotionPage:
         self._filling = False
         background_tasks.create(self._ask())
 
-    def _show(self, found: Driven) -> None:
+    def _show(self, found: DrivenTrucks) -> None:
         wrong = found.wrong or {}
         for name, made in self._fields.items():
             if isinstance(made, ui.input):
