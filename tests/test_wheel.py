@@ -125,6 +125,24 @@ def test_the_base_install_has_what_members_need(python, tmp_path):
     what_members_need(python, tmp_path)
 
 
+def test_the_first_command_of_the_readme_runs_where_its_extra_is_installed(wheel, tmp_path_factory):
+    """In an empty environment with the base and what `design` needs, it prints what the README shows."""
+    environment = tmp_path_factory.mktemp("designing") / "venv"
+    venv.create(environment, with_pip=False, symlinks=True)
+    with zipfile.ZipFile(wheel) as file:
+        (name,) = [name for name in file.namelist() if name.endswith("METADATA")]
+        required = re.findall(
+            r"^Requires-Dist: ([^;\n]*)(?:;.*extra == .(\w+).)?", file.read(name).decode(), re.M
+        )
+    needed = [one for one, extra in required if extra in ("", "theory")]
+    installed_there(environment, wheel, with_all_below(needed))
+    shown = re.search(
+        r"^```console\n\$ tacit (.*?) \| .*?\n(.*?)```", (ROOT / "README.md").read_text(), re.M | re.S
+    )
+    said = called(environment / "bin" / "python", "-m", "tacit", *shown[1].split(), cwd=environment)
+    assert shown[2] in said
+
+
 def test_the_wheel_says_what_it_is(wheel):
     base, extras = requirements(wheel)
     assert {"theory", "simulation", "plots", "cluster", "studio", "all"} <= extras
