@@ -88,7 +88,8 @@ class ProxyProcess:
         )
         assert self._process.stdout is not None
         self.port, self.lost = int(self._process.stdout.readline()), 0
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def _read(self) -> None:
         for _ in self._process.stdout:
@@ -102,7 +103,9 @@ class ProxyProcess:
         """End it."""
         self._process.kill()
         self._process.wait()
+        self._reader.join()
         self._process.stdin.close()
+        self._process.stdout.close()
 
 
 def main() -> None:

@@ -54,7 +54,9 @@ async def ask_all(folder, agents, *, loss=1.0, keepers=KEEPERS, questions=tuple(
             place.touch(mode=0o600)
             place.write_text(json.dumps(held.get(name)))
             table = {"file": place.name, "low": None, "high": None, "accept": tuple(ACCEPTED.values())}
-            fleet.policy(name, role=role, trust=keepers, value_table=table, cap=1e6)
+            fleet.policy(
+                name, role=role, trust=keepers, value_table=table, **({"cap": 1e6} if role == "agent" else {})
+            )
         found = {}
         async with following(fleet, *keepers, *names):
             for word in questions:

@@ -81,9 +81,14 @@ async def attacked(folder, flood):
         for name in ("alice", "bob", "mallory"):
             await fleet.enrol(name)
             fleet.policy(name)
-        hub.store._database.set_trace_callback(
-            lambda statement: writes.append(statement) if statement.startswith("COMMIT") else None
-        )
+        database = hub.store.database._open
+
+        def note(statement):
+            alone = not database.in_transaction and statement.startswith(("INSERT", "UPDATE", "DELETE"))
+            if alone or statement.startswith("COMMIT"):
+                writes.append(statement)
+
+        database.set_trace_callback(note)
         async with following(fleet, "alice", "bob"), hostile(fleet, "mallory") as (connection, offers):
             over = asyncio.ensure_future(fleet.run(least=3, start_deadline=0.3))
             session = await offers.get()

@@ -115,7 +115,7 @@ def test_every_kind_of_notice_is_understood(game):
     """By the status, the log and the bar: what a notice says of itself fits its fields."""
     made = {"reason": Refusal.LATE, "missing": (1,), "used": (0, 1)}
     kinds = Notice.__subclasses__()
-    assert len([kind for kind in kinds if kind.__module__ == notices.__name__]) == 22
+    assert len([kind for kind in kinds if kind.__module__ == notices.__name__]) == 23
     for kind in kinds:
         if dataclasses.is_dataclass(kind):
             notice = kind(**{f.name: made.get(f.name, 1) for f in dataclasses.fields(kind)})

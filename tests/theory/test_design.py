@@ -16,7 +16,7 @@ from tacit.base.rounding import shown_up
 from tacit.core.mechanism.topology import Metropolis
 from tacit.core.theory import accuracy
 from tacit.core.theory.advice import ONE_DRAW
-from tacit.core.theory.answers import COMPARED, answer, design
+from tacit.core.theory.answers import COMPARED, OTHERS, answer, design
 from tacit.core.theory.optimum import best_fading, price_of_smoothness
 from tacit.core.theory.plan import Plan
 from tacit.core.theory.privacy import epsilon
@@ -283,7 +283,7 @@ def test_one_draw_is_the_answer_around_a_server():
 def test_notes_have_the_warning_of_the_summary():
     answer = design(agents=3, loss=1, low=0, high=1)
     assert answer.warning
-    assert answer.notes() == [answer.warning, ONE_DRAW] == list(answer.summary().notes)
+    assert answer.notes() == [answer.warning, f"{ONE_DRAW} {OTHERS}"] == list(answer.summary().notes)
 
 
 @pytest.mark.parametrize(

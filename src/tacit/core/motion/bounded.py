@@ -42,7 +42,7 @@ class Bounded(ByValue, Motion):
 
     Examples
     --------
-    >>> Bounded((), 8.0, kappa=2.0, rho=0.5).influence(3)
+    >>> float(Bounded((), 8.0, kappa=2.0, rho=0.5).influence(3))
     0.25
     """
 
