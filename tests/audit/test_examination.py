@@ -399,7 +399,7 @@ def test_recorded_sessions_from_two_starts(tmp_path):
 
 
 def test_recorded_sessions_on_a_lattice(tmp_path):
-    record(tmp_path, Deployed(SERVER, 0, 16, seedable=True), runs=150)
+    record(tmp_path, Deployed(SERVER, 0, 16, seedable=True), runs=100)
     assert examine_folder(tmp_path).passed
 
 
@@ -426,11 +426,11 @@ def test_recorded_sessions_from_unknown_starts(tmp_path):
 def test_folders_that_cannot_be_examined_are_refused(tmp_path):
     with pytest.raises(FileError, match="no such folder"):
         examine_folder(tmp_path / "none")
-    record(tmp_path / "two", Simulated(SERVER), runs=150)
+    record(tmp_path / "two", Simulated(SERVER), runs=100)
     (tmp_path / "two" / "first" / "inputs.json").unlink()
     with pytest.raises(FileError, match=r"inputs\.json"):
         examine_folder(tmp_path / "two")
-    record(tmp_path / "same", Simulated(SERVER), runs=150, distance=0.0)
+    record(tmp_path / "same", Simulated(SERVER), runs=100, distance=0.0)
     with pytest.raises(FileError, match="exactly one agent"):
         examine_folder(tmp_path / "same")
     write_folder(tmp_path / "two" / "third", Simulated(SERVER)([1, 2, 3.0], 2, 1, 1))

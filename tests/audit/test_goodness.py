@@ -70,7 +70,7 @@ def test_declared_noise_is_not_odd_on_any_lattice(look, bits):
     assert worst(look(made(good(bits), step=2.0**-bits))) > 1e-5
 
 
-@pytest.mark.parametrize("samples", [60, pytest.param(2000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("samples", [30, pytest.param(2000, marks=pytest.mark.long)])
 def test_probabilities_are_what_they_claim_to_be(samples):
     """Over many samples, no property is odder than 5 % more often than 5 % of the time."""
     looks = [*PROPERTIES, tests.every_bit, tests.digits, tests.grain, tests.distinct]

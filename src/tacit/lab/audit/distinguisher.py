@@ -10,6 +10,7 @@ probabilities are enclosed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -89,6 +90,12 @@ def message_costs(law: Law, rounds: int, distance: float, *, agent: int = 0) -> 
 
 def sum_law(costs: FloatArray, *, points: int = 2**15) -> LossLaw:
     """Convolve the laws of messages with the given costs."""
+    return _sum_law(tuple(costs.tolist()), points)
+
+
+@lru_cache(maxsize=64)  # a plan asks for the same laws as the bounds, and the next audit for all of them
+def _sum_law(all_costs: tuple[float, ...], points: int) -> LossLaw:
+    costs = np.array(all_costs)
     # Rounding all terms down, and once more up, gives two sums with the true one in between. So tails are
     # enclosed, and a threshold chosen from them cannot be too optimistic. One rounding to the nearest step
     # would be closer, but wrong on an unknown side.

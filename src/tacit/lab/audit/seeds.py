@@ -86,7 +86,7 @@ def guessable(noise: Noise, seeds: Sequence[int] | None = None) -> Iterator[Oddi
         )
         return
     for name in GENERATORS:
-        drawn = np.stack([_first_draws(name, seed) for seed in seeds])
+        drawn = _first_draws(name, tuple(seeds))
         runs, which = _matches(table, order, drawn, reach)
         sessions = _confirmed(few, runs // first, drawn[which], reach, needed)
         p = chance[needed - 2] if len(sessions) else 1.0
@@ -94,13 +94,13 @@ def guessable(noise: Noise, seeds: Sequence[int] | None = None) -> Iterator[Oddi
         yield Oddity("guessable seed", name, p, seen)
 
 
-@lru_cache(maxsize=2**17)
-def _first_draws(generator: str, seed: int) -> FloatArray:
-    """Sizes of a seed's first draws.
+@lru_cache(maxsize=16)
+def _first_draws(generator: str, seeds: tuple[int, ...]) -> FloatArray:
+    """Sizes of the first draws of each seed.
 
     They are cached, because those of all seeds take a second.
     """
-    return np.abs(GENERATORS[generator](seed))
+    return np.abs(np.stack([GENERATORS[generator](seed) for seed in seeds]))
 
 
 def _matches(
