@@ -1,6 +1,7 @@
 """What is offered where a plain certificate does not hold: public filter, odometer, hybrid."""
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -21,6 +22,11 @@ SLEW = Prefiltered(0.5, limit=0.2, pace=0.1, range=2.0, private={"z": 1.0})
 def off_by(width):
     """A truck whose second row is off by this: the corners of the set."""
     return [A + np.array([[0, 0], [a, b]]) for a in (-width, width) for b in (-width, width)]
+
+
+@cache
+def plant_off_by(width):
+    return Plant.searched(TRUCK, off_by(width))
 
 
 # ---- public filter --------------------------------------------------------------------------------------
@@ -160,7 +166,7 @@ def test_an_odometer_without_slack_falls_below_what_floats_do():
 def test_reference_prices_of_hybrid_noise(width, P, price, fresh):
     """25, and the price of fresh noise alone, (κ^⅔/(1 − ρ^⅔))^1.5/8."""
     matrices = off_by(width)
-    found = Plant.searched(TRUCK, matrices)
+    found = plant_off_by(width)
     if P is not None:
         root = np.linalg.cholesky(np.array(P)).T
         rate = max(np.linalg.norm(root @ M @ np.linalg.inv(root), 2) for M in matrices) * (1 + 1e-12)
@@ -180,7 +186,7 @@ def test_reference_prices_of_hybrid_noise(width, P, price, fresh):
 
 def test_shifted_noise_of_a_hybrid_keeps_every_message():
     """T3′: any plant in the set, any feedback; the shifts are within what is paid for."""
-    plant, rng = Plant.searched(TRUCK, off_by(0.02)), np.random.default_rng(6)
+    plant, corners, rng = plant_off_by(0.01), off_by(0.01), np.random.default_rng(6)
     b, apart = plant.residuals(40), plant.influence(np.arange(40))
     rows = np.array([row.floats()[0] for row in TRUCK.influence_rows(40)])
     for _ in range(40):
@@ -191,7 +197,7 @@ def test_shifted_noise_of_a_hybrid_keeps_every_message():
             assert abs(shift) <= b[t] * (1 + 1e-12) + 1e-12
             assert abs(plant.say(one) - plant.say(other)) <= apart[t] + 1e-12
             share = rng.dirichlet(np.full(4, 0.2))
-            true, y = np.tensordot(share, off_by(0.02), 1), 100 * rng.normal()
+            true, y = np.tensordot(share, corners, 1), 100 * rng.normal()
             one, other = true @ one + TRUCK.B * y, true @ other + TRUCK.B * y
 
 
@@ -215,7 +221,7 @@ def test_a_rounded_measurement_needs_fresh_noise_from_the_first_message_on():
 
 
 def test_agents_with_hybrid_noise_agree_as_it_says():
-    plant = Plant.searched(TRUCK, off_by(0.001))
+    plant = plant_off_by(0.001)
     made, rng = Hybrid.best(plant, 1.0, 80, agents=5), np.random.default_rng(9)
     mechanism = ClientServer(Scheduled.best(TRUCK, 1.0, 80), agents=5)
     ends = []
@@ -229,7 +235,7 @@ def test_agents_with_hybrid_noise_agree_as_it_says():
 
 
 def test_a_design_says_that_only_the_loss_of_such_agents_is_known():
-    for motion in (SLEW, Plant.searched(TRUCK, off_by(0.01))):
+    for motion in (SLEW, plant_off_by(0.01)):
         with pytest.raises(MotionError, match=r"`tacit analyze --motion` chooses noise for a loss"):
             tacit.design(motion=motion, loss=1, rounds=9, agents=4)
 
@@ -239,7 +245,7 @@ def test_a_plant_without_a_model_is_refused():
     for model in (two, Linear([[1.0]], [0.1], [1], private={0: 1.0}), "truck"):
         with pytest.raises(ParameterError, match="the model of a plant must be"):
             Plant.searched(model, off_by(0.01))
-    law = Scheduled.best(Plant.searched(TRUCK, off_by(0.01)), 1.0, 30)
+    law = Scheduled.best(plant_off_by(0.01), 1.0, 30)
     assert epsilon(law, 30) <= 1
     with pytest.raises(MotionError, match="this one is measured"):
         OneShot.best(law.motion, 1.0)

@@ -225,7 +225,7 @@ def rate_of(P: FloatArray, matrices: Sequence[FloatArray]) -> float:
         L = np.linalg.cholesky(P)
     except np.linalg.LinAlgError:
         return math.inf
-    return max(float(np.linalg.norm(L.T @ J @ np.linalg.inv(L.T), 2)) for J in matrices)
+    return float(np.linalg.svd(L.T @ np.asarray(matrices) @ np.linalg.inv(L.T), compute_uv=False).max())
 
 
 def search_metric(matrices: Sequence[FloatArray], cost: Callable[[FloatArray, float], float]) -> FloatArray:

@@ -99,7 +99,7 @@ class Plant(ByValue, Certified):
         vectors, last = np.array(apart), abs(float(model.settling @ _change(model)))
 
         def cost(P: FloatArray, rho: float) -> float:
-            sizes = np.sqrt(np.einsum("tki,ij,tkj->tk", vectors, P, vectors).max(axis=1))
+            sizes = np.sqrt((vectors @ P * vectors).sum(axis=-1).max(axis=1))
             beta, total = 0.0, 0.0
             dual = float(np.sqrt(model.C @ np.linalg.solve(P, model.C)))
             for size in sizes.tolist():
