@@ -18,7 +18,7 @@ from matplotlib.textpath import text_to_path
 
 from tacit.base.arguments import shown
 from tacit.base.errors import ParameterError
-from tacit.lab.plots.style import GREY, canvas, styled, text_size
+from tacit.lab.plots.style import GREY, canvas, lay_out, styled, text_size
 
 Width = float | Literal["one-column", "two-columns"] | None
 Where = Axes | Sequence[Axes] | None
@@ -153,7 +153,7 @@ def _wrap_texts(made: Panels) -> None:
     The figure is laid out first, to see how much room they have.
     """
     figure = made.figure
-    figure.draw_without_rendering()
+    lay_out(figure)
     across, up = 72 * figure.get_size_inches()
     boxes = [ax.get_position() for ax in made.axes]
     for ax, box in zip(made.axes, boxes, strict=True):
@@ -169,8 +169,9 @@ def _wrap_texts(made: Panels) -> None:
 
 def _thin_ticks(made: Panels) -> None:
     """Leave out numbers below an axis that would touch the one before."""
-    made.figure.draw_without_rendering()
+    lay_out(made.figure)
     for ax in made.axes:
+        ax.get_xticklabels()  # brings the ticks up to date
         low, high = sorted(ax.get_xlim())
         places, names, end = [], [], -math.inf
         for tick in sorted(ax.xaxis.get_major_ticks(), key=lambda tick: tick.label1.get_window_extent().x0):

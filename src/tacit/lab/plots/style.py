@@ -174,6 +174,14 @@ def label_room(ax: Axes, lines: float = 1) -> float:
     return 1.25 * lines * text_size(8.5) / height
 
 
+def lay_out(figure: Figure) -> None:
+    """Give axes their places without drawing, which would take as long again."""
+    if (engine := figure.get_layout_engine()) is not None:
+        engine.execute(figure)
+    for ax in figure.axes:
+        ax.apply_aspect()
+
+
 @contextmanager
 def _settled(figure: Figure) -> Iterator[None]:
     """Lay a figure out and round the places of its axes.
@@ -188,7 +196,7 @@ def _settled(figure: Figure) -> Iterator[None]:
     # so long names would be cut off. At a high resolution the text has its true width.
     dpi = figure.dpi
     figure.dpi = _LAYOUT_DPI
-    figure.draw_without_rendering()
+    lay_out(figure)
     figure.dpi = dpi
     figure.set_layout_engine("none")
     for ax in figure.axes:
