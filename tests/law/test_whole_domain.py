@@ -107,7 +107,7 @@ def test_no_message_of_bits_is_likelier_than_the_account_says(loss, low, high):
     agent = agent_on(Bits.best_of(0.5, loss=loss, low=low, domain=high - low), low=low, high=high)
     ends, below = agent.ends, int(agent.draw_scale(0))
     likely = []
-    for value in np.linspace(low, high, 41):
+    for value in np.linspace(low, high, 21):
         start = agent.lattice.start(float(value))
         said = [agent.report(start, 0, draw) for draw in range(below)]
         assert set(said) <= set(ends)

@@ -229,7 +229,7 @@ MOVING = [WithLinearOneShot, OnLinearGraph]
 SESSIONS = [*MOVING, WithServer, WithServerOneShot, WithKeepers, WithKeepersOneShot, OnGraph, OnRingOneShot]
 
 
-@pytest.mark.parametrize("examples", [15, pytest.param(500, marks=pytest.mark.long)])
+@pytest.mark.parametrize("examples", [8, pytest.param(500, marks=pytest.mark.long)])
 @pytest.mark.parametrize("faulty", SESSIONS)
 def test_faults_in_any_order(faulty, examples, play):
     faulty.watched = staticmethod(play)

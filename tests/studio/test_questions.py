@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from functools import cache
 
 import pytest
 from click.testing import CliRunner
@@ -9,12 +10,12 @@ from click.testing import CliRunner
 from tacit.base.errors import InputError
 from tacit.cli import main
 from tacit.core.question import Count, Histogram, Mean
-from tacit.studio import charts
+from tacit.studio import charts, planning
 from tacit.studio.form import ASKS, Form, from_query, read
 from tacit.studio.planned_once import sketch
-from tacit.studio.planning import plan
 from tacit.studio.watched_run import Watching, scene
 
+plan = cache(planning.plan)
 FORMS = {
     "sum": Form(find="accuracy", ask="sum", high="10", unit="kW", keepers="2"),
     "count": Form(ask="count", radius="5", agents="1,000", keepers="2"),
