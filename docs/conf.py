@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import gc
 import sys
+from functools import cache
 from pathlib import Path
+
+from sphinx.search.en import SearchEnglish
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 from tacit import __version__
 
 gc.set_threshold(50_000, 50, 50)  # millions of nodes live to the end: to look at them often takes a tenth
+SearchEnglish.stem = cache(SearchEnglish.stem)  # type: ignore[method-assign]  # pages share most words
 
 project = "tacit"
 author = "the tacit authors"
@@ -61,3 +65,4 @@ html_show_copyright = False
 if "plain" in tags:  # type: ignore[name-defined]  # noqa: F821  # Sphinx defines it
     html_theme = "basic"
     highlight_language = "none"
+    smartquotes = False
