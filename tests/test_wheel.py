@@ -125,8 +125,11 @@ def test_the_base_install_has_what_members_need(python, tmp_path):
     what_members_need(python, tmp_path)
 
 
-def test_the_first_command_of_the_readme_runs_where_its_extra_is_installed(wheel, tmp_path_factory):
+def test_the_first_command_of_the_readme_runs_where_its_extra_is_installed(
+    wheel, tmp_path_factory, monkeypatch
+):
     """In an empty environment with the base and what `design` needs, it prints what the README shows."""
+    monkeypatch.setenv("COLUMNS", "110")  # as wide as the README's console
     environment = tmp_path_factory.mktemp("designing") / "venv"
     venv.create(environment, with_pip=False, symlinks=True)
     with zipfile.ZipFile(wheel) as file:
