@@ -10,7 +10,7 @@
 set -eu
 umask 022
 cd "$(dirname "$0")/.."
-folder=$(realpath -m "${1:-/tmp/tacit-image}")
+folder=$(realpath -m "${1:-out/image}")
 python=${PYTHON:-python3.11}
 base=docker.io/library/python:3.11-slim-bookworm
 mkdir -p "$folder/wheels"

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from tests.doubles import Harness, ScriptedNoise, known_session
 
 import tacit
-from tacit import ClientServer, Constant, Distributed, Fading, Graph
-from tacit.base.errors import LawError
+from tacit import ClientServer, Constant, Distributed, Fading, Graph, Linear, OneShot
+from tacit.base.errors import LawError, ParameterError
 from tacit.cli import main
 from tacit.core.mechanism.lattice import Lattice
 from tacit.core.noise import SimulatedNoise
@@ -141,3 +141,10 @@ def test_a_session_can_be_drafted_with_it(tmp_path):
     assert made.promise().loss <= 1.0
     with pytest.raises(LawError, match="Give a number of rounds"):
         draft("s", roster, Plan(**asked))
+
+
+@pytest.mark.parametrize("moves", [0.5, Linear([[0.5]], [0.5], [1], private={0: 1.0})])
+def test_noise_once_needs_a_loss(moves):
+    for epsilon in (0, -1.0, float("nan")):
+        with pytest.raises(ParameterError, match="epsilon must be a positive number"):
+            OneShot.best(moves, epsilon)

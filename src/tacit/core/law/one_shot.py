@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, final
 
 import numpy as np
 
+from tacit.base.arguments import positive
 from tacit.base.arrays import FloatArray, PerAgent, checked_per_agent
 from tacit.base.rounding import extended, fraction_up, product_up, round_up
 from tacit.core.law.base import STEP, Envelope, Law
@@ -94,6 +95,7 @@ class OneShot(Law):
     @classmethod
     def best(cls, sigma: PerAgent | Motion, epsilon: float, rounds: int | None = None) -> Self:
         """Return the one-shot noise with a loss of at most ε: c = 1/ε."""
+        epsilon = positive("epsilon", epsilon)
         if isinstance(sigma, Motion):
             c = float(np.max(sigma.width)) / epsilon
             while float(np.max(cls(sigma, c).epsilons(None))) > epsilon:
